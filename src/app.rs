@@ -1,0 +1,1 @@
+//! `App::bind(config)` then `App::run(shutdown)`: the composition root.

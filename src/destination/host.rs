@@ -1,0 +1,286 @@
+//! The only parser of hosts: a DNS name or an IP literal, normalised once.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    sync::Arc,
+};
+
+/// A host in canonical form; equal hosts are equal values.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Host {
+    /// A DNS name.
+    Name(Name),
+    /// An IP literal.
+    Ip(IpAddr),
+}
+
+/// A DNS name in canonical form: lower case, no final dot, at most 253 octets (RFC 1035 section
+/// 2.3.4), labels of letters, digits, hyphens and underscores.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(Arc<str>);
+
+/// Why text is not a host that this proxy accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HostError {
+    /// Nothing is there.
+    #[error("the host is empty")]
+    Empty,
+    /// RFC 1035 section 2.3.4: 63 octets a label, 253 in all.
+    #[error("the host is longer than a DNS name can be")]
+    TooLong,
+    /// A label is empty: two dots in a row, or a leading dot.
+    #[error("the host has an empty label")]
+    EmptyLabel,
+    /// A character that is not a letter, digit, hyphen or underscore (IDN: write the xn-- form).
+    #[error(
+        "the host has a character that a DNS name cannot have; write an internationalised name in its xn-- form"
+    )]
+    Character,
+    /// RFC 952, RFC 1123 section 2.1: a label neither begins nor ends with a hyphen.
+    #[error("a label of the host begins or ends with a hyphen")]
+    Hyphen,
+    /// `2130706433`, `0x7f.1`, `127.1`: some resolvers read these as addresses, so we read none.
+    #[error("the host looks like an address but is not one in canonical form")]
+    Numeric,
+    /// Brackets hold an IPv6 address and nothing else (RFC 3986 section 3.2.2).
+    #[error("brackets hold only an IPv6 address without a zone")]
+    Brackets,
+}
+
+impl Host {
+    /// Reads a host as it stands in an authority: a name, a dotted-quad IPv4 address, or an IPv6
+    /// address in brackets. One final dot of a name is removed.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        if let Some(rest) = text.strip_prefix('[') {
+            let inner = rest.strip_suffix(']').ok_or(HostError::Brackets)?;
+            let address: Ipv6Addr = inner.parse().map_err(|_| HostError::Brackets)?;
+            return Ok(Self::Ip(address.into()));
+        }
+        if let Ok(address) = text.parse::<Ipv4Addr>() {
+            return Ok(Self::Ip(address.into()));
+        }
+        Name::parse(text).map(Self::Name)
+    }
+
+    /// The DNS name, unless this is an IP literal.
+    pub fn name(&self) -> Option<&Name> {
+        match self {
+            Self::Name(name) => Some(name),
+            Self::Ip(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Host {
+    /// As in an authority: an IPv6 address stands in brackets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => name.fmt(f),
+            Self::Ip(IpAddr::V4(address)) => address.fmt(f),
+            Self::Ip(IpAddr::V6(address)) => write!(f, "[{address}]"),
+        }
+    }
+}
+
+impl Name {
+    /// Reads a DNS name; upper case is folded and one final dot removed.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        let text = text.strip_suffix('.').unwrap_or(text);
+        if text.is_empty() {
+            return Err(HostError::Empty);
+        }
+        if text.len() > 253 {
+            return Err(HostError::TooLong);
+        }
+        for label in text.split('.') {
+            check_label(label)?;
+        }
+        let last = text.rsplit('.').next().unwrap_or_default();
+        let hexadecimal = last.starts_with("0x") || last.starts_with("0X");
+        if hexadecimal || last.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(HostError::Numeric);
+        }
+        Ok(Self(text.to_ascii_lowercase().into()))
+    }
+
+    /// The canonical text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this name has no dot: such a name is never looked up by a search list here.
+    pub fn is_single_label(&self) -> bool {
+        !self.0.contains('.')
+    }
+
+    /// This name and every name above it, nearest first: `a.b.c`, `b.c`, `c`.
+    pub fn ancestors(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(Some(&*self.0), |name| {
+            name.split_once('.').map(|(_, parent)| parent)
+        })
+    }
+
+    /// Whether this name is `zone` itself or lies below it, compared label by label.
+    pub fn is_at_or_below(&self, zone: &str) -> bool {
+        self.ancestors().any(|name| name == zone)
+    }
+
+    /// Names that belong to the local site or host and so match no wildcard: the special-use
+    /// names (IANA Special-Use Domain Names registry, RFC 6761) that resolvers treat locally, and
+    /// names without a dot. `example` and `test` stay ordinary: they lead nowhere.
+    pub fn is_special(&self) -> bool {
+        /// RFC 6761, 6762, 7686, 8375, 9476, 9462, 9665; `internal` by ICANN resolution
+        /// 2024.07.29.06; the others are common in private networks (ICANN SAC113, RFC 6762 G).
+        const ZONES: &[&str] = &[
+            "localhost",
+            "local",
+            "internal",
+            "home.arpa",
+            "onion",
+            "invalid",
+            "alt",
+            "in-addr.arpa",
+            "ip6.arpa",
+            "ipv4only.arpa",
+            "resolver.arpa",
+            "service.arpa",
+            "intranet",
+            "private",
+            "corp",
+            "home",
+            "lan",
+            "localdomain",
+        ];
+        self.is_single_label() || ZONES.iter().any(|zone| self.is_at_or_below(zone))
+    }
+
+    /// `localhost` and the names of cloud metadata services, which no entry may name.
+    pub fn is_never_allowed(&self) -> bool {
+        const NAMES: &[&str] = &[
+            "localhost",
+            "metadata",
+            "metadata.google.internal",
+            "metadata.goog",
+            "metadata.azure.internal",
+            "metadata.azure.com",
+            "instance-data",
+            "instance-data.ec2.internal",
+            "metadata.tencentyun.com",
+            "metadata.packet.net",
+            "metadata.platformequinix.com",
+        ];
+        NAMES.iter().any(|zone| self.is_at_or_below(zone))
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn check_label(label: &str) -> Result<(), HostError> {
+    if label.is_empty() {
+        return Err(HostError::EmptyLabel);
+    }
+    if label.len() > 63 {
+        return Err(HostError::TooLong);
+    }
+    if !label
+        .bytes()
+        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    {
+        return Err(HostError::Character);
+    }
+    if label.starts_with('-') || label.ends_with('-') {
+        return Err(HostError::Hyphen);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_one_canonical_form_that_parses_to_itself() {
+        for (text, canonical) in [
+            ("ALLOWED.Example", "allowed.example"),
+            ("allowed.example.", "allowed.example"),
+            ("_dmarc.allowed.example", "_dmarc.allowed.example"),
+            ("xn--bcher-kva.example", "xn--bcher-kva.example"),
+            ("192.0.2.1", "192.0.2.1"),
+            ("[2001:DB8:0::1]", "[2001:db8::1]"),
+            ("[::ffff:192.0.2.1]", "[::ffff:192.0.2.1]"),
+        ] {
+            let host = Host::parse(text).unwrap();
+            assert_eq!(host.to_string(), canonical, "{text}");
+            assert_eq!(Host::parse(canonical), Ok(host), "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_another_parser_could_read_differently_is_refused() {
+        let long_label = "a".repeat(64);
+        let long_name = format!("{}.example", "a.".repeat(124));
+        for (text, expected) in [
+            ("", HostError::Empty),
+            (".", HostError::Empty),
+            ("..", HostError::EmptyLabel),
+            ("allowed.example..", HostError::EmptyLabel),
+            (".allowed.example", HostError::EmptyLabel),
+            ("a..example", HostError::EmptyLabel),
+            (&long_label, HostError::TooLong),
+            (&long_name, HostError::TooLong),
+            ("-a.example", HostError::Hyphen),
+            ("a-.example", HostError::Hyphen),
+            ("2130706433", HostError::Numeric),
+            ("0x7f.1", HostError::Numeric),
+            ("0x7f000001", HostError::Numeric),
+            ("127.1", HostError::Numeric),
+            ("0177.0.0.1", HostError::Numeric),
+            ("0", HostError::Numeric),
+            ("1.2.3.4.", HostError::Numeric),
+            ("1.2.3.256", HostError::Numeric),
+            ("::1", HostError::Character),
+            ("[allowed.example]", HostError::Brackets),
+            ("[::1]tail", HostError::Brackets),
+            ("[::1%25eth0]", HostError::Brackets),
+            ("[192.0.2.1]", HostError::Brackets),
+            ("[::1", HostError::Brackets),
+            ("evil.example%00.allowed.example", HostError::Character),
+            ("evil\0.example", HostError::Character),
+            ("①②⑦.0.0.1", HostError::Character),
+            ("bücher.example", HostError::Character),
+            ("allowed.example\\", HostError::Character),
+            ("*.example", HostError::Character),
+            (" allowed.example", HostError::Character),
+        ] {
+            assert_eq!(Host::parse(text), Err(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn special_and_forbidden_names_are_known() {
+        for (text, special, never) in [
+            ("localhost", true, true),
+            ("foo.localhost", true, true),
+            ("printer", true, false),
+            ("host.docker.internal", true, false),
+            ("metadata.google.internal", true, true),
+            ("metadata.goog", false, true),
+            ("x.local", true, false),
+            ("x.home.arpa", true, false),
+            ("notlocal.example", false, false),
+            ("allowed.example", false, false),
+        ] {
+            let name = Name::parse(text).unwrap();
+            assert_eq!(
+                (name.is_special(), name.is_never_allowed()),
+                (special, never),
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! One DNS message in, one out: decode, judge, plan, encode, record.

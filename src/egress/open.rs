@@ -1,0 +1,134 @@
+//! The exchanges that are open, so that a reload or the end of a run can cut them.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::Endpoint;
+use crate::{
+    destination::{Destination, VettedAddrs},
+    record::{Id, Outcome, RunId},
+};
+
+/// An exchange that is open.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) from: Endpoint,
+    pub(super) run: Option<RunId>,
+    pub(super) destination: Destination,
+    pub(super) vetted: VettedAddrs,
+    cause: OnceLock<Outcome>,
+    cut: CancellationToken,
+}
+
+impl Exchange {
+    pub(super) fn new(
+        from: Endpoint,
+        run: Option<RunId>,
+        destination: Destination,
+        vetted: VettedAddrs,
+    ) -> Self {
+        Self {
+            from,
+            run,
+            destination,
+            vetted,
+            cause: OnceLock::new(),
+            cut: CancellationToken::new(),
+        }
+    }
+
+    /// Waits until the exchange is cut, and says why.
+    pub(super) async fn cut(&self) -> Outcome {
+        self.cut.cancelled().await;
+        self.cause.get().copied().unwrap_or(Outcome::Shutdown)
+    }
+
+    /// Why it was cut, if it was.
+    pub(super) fn cause(&self) -> Option<Outcome> {
+        self.cause.get().copied()
+    }
+}
+
+/// An exchange's place in the table.
+#[derive(Debug)]
+pub(super) struct Listed {
+    table: Arc<OpenTable>,
+    id: Id,
+    exchange: Arc<Exchange>,
+}
+
+impl std::ops::Deref for Listed {
+    type Target = Exchange;
+
+    fn deref(&self) -> &Exchange {
+        &self.exchange
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.table.lock().remove(&self.id);
+        self.table.removed.notify_waiters();
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct OpenTable {
+    exchanges: Mutex<HashMap<Id, Arc<Exchange>>>,
+    removed: Notify,
+}
+
+impl OpenTable {
+    /// Lists an exchange until its `Listed` is dropped.
+    pub(super) fn list(self: &Arc<Self>, id: Id, exchange: Exchange) -> Listed {
+        let exchange = Arc::new(exchange);
+        self.lock().insert(id, Arc::clone(&exchange));
+        Listed {
+            table: Arc::clone(self),
+            id,
+            exchange,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Cuts every exchange that `which` picks; the tasks that hold them end by themselves.
+    pub(super) fn cut_where(&self, outcome: Outcome, which: impl Fn(&Exchange) -> bool) -> usize {
+        // The judgement may be slow, so it runs on a snapshot and not under the lock.
+        let open: Vec<Arc<Exchange>> = self.lock().values().map(Arc::clone).collect();
+        let mut cut = 0;
+        for exchange in open.iter().filter(|exchange| which(exchange)) {
+            if exchange.cause.set(outcome).is_ok() {
+                cut += 1;
+            }
+            exchange.cut.cancel();
+        }
+        cut
+    }
+
+    /// Waits until no open exchange is picked by `which`.
+    pub(super) async fn closed(&self, which: impl Fn(&Exchange) -> bool) {
+        loop {
+            let removed = self.removed.notified();
+            tokio::pin!(removed);
+            removed.as_mut().enable();
+            if !self.lock().values().any(|exchange| which(exchange)) {
+                return;
+            }
+            removed.await;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Id, Arc<Exchange>>> {
+        self.exchanges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

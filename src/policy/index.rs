@@ -1,0 +1,1 @@
+//! Hash indexes over exact names, suffixes and IP literals.

@@ -1,0 +1,74 @@
+//! Every profile of a configuration, and which one a client is under.
+
+use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+
+use ipnet::IpNet;
+
+use super::{Pattern, Policy, Profile};
+
+/// `[[clients]]`: a range of sources and its profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientRange {
+    /// The range.
+    pub source: IpNet,
+    /// The profile's name.
+    pub profile: Arc<str>,
+}
+
+/// All that the configuration says of who may reach what.
+#[derive(Clone, Debug, Default)]
+pub struct PolicySet {
+    profiles: BTreeMap<Arc<str>, (Arc<Profile>, Arc<Policy>)>,
+    clients: Vec<ClientRange>,
+    ceiling: Option<Arc<str>>,
+}
+
+/// A profile that the configuration does not have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no profile {0:?}")]
+pub struct UnknownProfile(pub String);
+
+impl PolicySet {
+    // `PolicySet::new(profiles, clients, ceiling)` with every conflict and unknown profile
+    // reported at once: the helper defines it with its error type.
+
+    /// The policy of the profile `name`.
+    pub fn profile(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.profiles.get(name).map(|(_, policy)| policy)
+    }
+
+    /// The names of all profiles, sorted.
+    pub fn profile_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.profiles.keys()
+    }
+
+    /// Every `[[clients]]` range.
+    pub fn clients(&self) -> &[ClientRange] {
+        &self.clients
+    }
+
+    /// The policy of the longest `[[clients]]` prefix that holds `source`.
+    pub fn client(&self, source: IpAddr) -> Option<&Arc<Policy>> {
+        let _ = source;
+        todo!()
+    }
+
+    /// The policy of a run: its profile's lists and its own `allow`; without a profile its own
+    /// `allow` only. What the run adds for itself is bound by every configured deny and by the
+    /// ceiling.
+    pub fn for_run(
+        &self,
+        profile: Option<&str>,
+        allow: &[Pattern],
+    ) -> Result<Policy, UnknownProfile> {
+        let _ = (profile, allow);
+        todo!()
+    }
+
+    /// The first entry that names one host or literal which the ceiling does not allow; a wildcard
+    /// is bound when it is used.
+    pub fn beyond_ceiling<'a>(&self, allow: &'a [Pattern]) -> Option<&'a Pattern> {
+        let _ = allow;
+        todo!()
+    }
+}

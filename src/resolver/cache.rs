@@ -1,0 +1,1 @@
+//! Answers kept for their clamped TTL, bounded in number.
