@@ -13,12 +13,12 @@ const LAYERS: &[(&str, &str, &str)] = &[
     (
         "core",
         "destination policy record config",
-        "tokio hyper hickory async await fs:: Tcp Udp env:: ::now(",
+        "tokio hyper hickory async await fs:: TcpStream TcpListener TcpSocket UdpSocket env:: ::now(",
     ),
     (
         "protocol",
         "protocol",
-        "tokio async await fs:: Tcp Udp env:: ::now(",
+        "tokio async await fs:: TcpStream TcpListener TcpSocket UdpSocket env:: ::now(",
     ),
     (
         "engine",
