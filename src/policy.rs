@@ -18,7 +18,7 @@ pub use self::{
     pattern::{HostPattern, Pattern, PatternError, Ports},
     profile::{EchMode, Mode, Profile, Rule, RuleConflict},
     reason::Reason,
-    set::{ClientRange, PolicySet, UnknownProfile},
+    set::{ClientRange, PolicySet, PolicySetError, UnknownProfile},
 };
 use crate::destination::{Destination, Name};
 

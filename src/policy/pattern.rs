@@ -22,10 +22,10 @@ pub enum Ports {
     Web,
     /// A deny without port or scheme: every port and scheme.
     Any,
-    /// `http://host`: port 80, plain HTTP only.
-    Http,
-    /// `https://host`: port 443, a tunnel only.
-    Https,
+    /// `http://host[:PORT]`: that port or 80, plain HTTP only.
+    Http(u16),
+    /// `https://host[:PORT]`: that port or 443, a tunnel only.
+    Https(u16),
     /// `host:PORT`, or the `ports` of a rule.
     Listed(Vec<u16>),
 }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use ipnet::IpNet;
 
-use super::{Pattern, Policy, Profile};
+use super::{Pattern, Policy, Profile, RuleConflict};
 
 /// `[[clients]]`: a range of sources and its profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +28,56 @@ pub struct PolicySet {
 #[error("there is no profile {0:?}")]
 pub struct UnknownProfile(pub String);
 
+/// What is wrong between the parts of a configuration that a `PolicySet` is made of.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PolicySetError {
+    /// Two rules of one profile that cannot both hold.
+    #[error(transparent)]
+    Conflict(#[from] RuleConflict),
+    /// `clients[N].profile` or `launcher.ceiling` names a profile that is not there.
+    #[error("there is no profile {profile:?}")]
+    UnknownProfile {
+        /// The key that names it.
+        key: String,
+        /// The name as written.
+        profile: Arc<str>,
+    },
+    /// Two `[[clients]]` with one range, so that neither is the longer prefix.
+    #[error("{range} is already the source of {first}")]
+    DuplicateClient {
+        /// The key of the second.
+        key: String,
+        /// The key of the first.
+        first: String,
+        /// The range, without host bits.
+        range: IpNet,
+    },
+}
+
+impl PolicySetError {
+    /// The key that has to change, e.g. `clients[1].profile`.
+    pub fn key(&self) -> &str {
+        match self {
+            Self::Conflict(conflict) => &conflict.second,
+            Self::UnknownProfile { key, .. } | Self::DuplicateClient { key, .. } => key,
+        }
+    }
+}
+
 impl PolicySet {
-    // `PolicySet::new(profiles, clients, ceiling)` with every conflict and unknown profile
-    // reported at once: the helper defines it with its error type.
+    /// Compiles every profile and checks the names and ranges that refer to them. A profile's
+    /// name is its key in `profiles`.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once.
+    pub fn new(
+        profiles: BTreeMap<Arc<str>, Profile>,
+        clients: Vec<ClientRange>,
+        ceiling: Option<Arc<str>>,
+    ) -> Result<Self, Vec<PolicySetError>> {
+        let _ = (profiles, clients, ceiling);
+        todo!()
+    }
 
     /// The policy of the profile `name`.
     pub fn profile(&self, name: &str) -> Option<&Arc<Policy>> {
