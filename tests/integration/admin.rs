@@ -1,0 +1,1 @@
+//! The admin socket: health, runs, reload.

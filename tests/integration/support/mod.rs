@@ -1,0 +1,40 @@
+//! What the tests stand on: the proxy under test, origins, an upstream DNS server, raw clients.
+//!
+//! `World::standard` is the fixture of the case tables: `allowed.example` exact, `*.wild.example`
+//! below, `denied.example` and `secret.wild.example` denied, everything else on no list. Origins
+//! live on loopback addresses that the configuration excepts for these hosts alone.
+
+pub mod client;
+pub mod origin;
+pub mod proxy;
+
+use std::{
+    net::Ipv4Addr,
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+/// Nothing a test waits for takes longer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A loopback address that no other test of this process uses, so that it can bind any port.
+pub fn unique_loopback() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let at = NEXT.fetch_add(1, Ordering::Relaxed);
+    let process = std::process::id();
+    let [_, _, c, d] = (at + 2).to_be_bytes();
+    let [_, _, _, b] = (process % 199).to_be_bytes();
+    Ipv4Addr::new(127, 50 + b, c, d)
+}
+
+/// Waits until `found` gives something; fails the test after `PATIENCE`.
+pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = found() {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
