@@ -1,9 +1,193 @@
 //! Verbs, flags and exit codes.
 
-use std::{ffi::OsString, process::ExitCode};
+mod admin;
+mod check;
+mod config_file;
+mod health;
+mod serve;
+mod telemetry;
 
-/// Runs one command and gives its exit code.
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use clap::{Parser, Subcommand};
+
+use self::{config_file::ConfigFileError, telemetry::LogFormat};
+
+/// Runs one command and gives its exit code: 0 success or allowed, 1 denied or failed, 64 a
+/// mistake in the arguments or the configuration (`EX_USAGE`), 70 a failure of our own
+/// (`EX_SOFTWARE`).
 pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
-    let _ = args;
-    todo!()
+    // Neither stream is locked: the audit log and the log write to them from other threads.
+    run(
+        args,
+        &Environment::read(),
+        &mut io::stdout(),
+        &mut io::stderr(),
+    )
+}
+
+/// What the process was started with besides its arguments.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment {
+    /// `ECLUSA_CONFIG`.
+    pub(crate) config: Option<PathBuf>,
+    /// `ECLUSA_LOG`.
+    pub(crate) log: Option<String>,
+    /// Whether standard output is a terminal that may be coloured.
+    pub(crate) colour_out: bool,
+    /// Whether standard error is a terminal that may be coloured.
+    pub(crate) colour_err: bool,
+}
+
+impl Environment {
+    /// Reads the environment; an empty variable counts as unset, as <https://no-color.org> has it.
+    fn read() -> Self {
+        let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let colour = set("NO_COLOR").is_none();
+        Self {
+            config: set("ECLUSA_CONFIG").map(PathBuf::from),
+            log: set("ECLUSA_LOG").map(|value| value.to_string_lossy().into_owned()),
+            colour_out: colour && io::stdout().is_terminal(),
+            colour_err: colour && io::stderr().is_terminal(),
+        }
+    }
+}
+
+/// An egress-control proxy with its own DNS server: lets out only what policy names.
+#[derive(Debug, Parser)]
+#[command(name = "eclusa", version, propagate_version = true)]
+struct Cli {
+    /// How log lines are written to standard error.
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    log_format: LogFormat,
+
+    /// What is logged: a level (error, warn, info, debug, trace) or a filter such as
+    /// `info,eclusa::dns=debug`. Default: $ECLUSA_LOG, else info for serve and warn for the rest.
+    #[arg(long, global = true, value_name = "FILTER")]
+    log_level: Option<String>,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the proxy and the DNS server until SIGTERM or SIGINT; SIGHUP reloads.
+    Serve(serve::ServeArgs),
+    /// Validate a configuration, or say what it decides on destinations, without any network
+    /// traffic.
+    Check(check::CheckArgs),
+    /// Ask a running proxy whether it is healthy.
+    Health(health::HealthArgs),
+    /// Make one call of the admin socket.
+    Admin(admin::AdminArgs),
+}
+
+/// A failure whose exit code is not 70.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CliError {
+    /// The arguments or the environment are wrong: 64.
+    #[error("{0}")]
+    Usage(String),
+    /// What was asked for is not so, and the message says why: 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// The codes of `main` besides success.
+pub(crate) enum Exit {
+    /// `check`: a destination is denied, or an expectation does not hold. `health` and `admin`:
+    /// the answer is not a success.
+    Denied,
+    /// `EX_USAGE`
+    Usage,
+    /// `EX_SOFTWARE`
+    Internal,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        match exit {
+            Exit::Denied => Self::from(1),
+            Exit::Usage => Self::from(64),
+            Exit::Internal => Self::from(70),
+        }
+    }
+}
+
+/// `main` with everything it touches passed in.
+fn run(
+    args: impl Iterator<Item = OsString>,
+    environment: &Environment,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> ExitCode {
+    let result = match Cli::try_parse_from(args) {
+        Ok(cli) => telemetry::install(&cli, environment)
+            .and_then(|()| dispatch(&cli.command, environment, out)),
+        Err(answer) => print_usage(&answer, environment, out, err),
+    };
+    let flushed = out.flush();
+    match result.and_then(|code| flushed.map(|()| code).map_err(anyhow::Error::from)) {
+        Ok(code) => code,
+        Err(error) => {
+            let code = exit_code(&error);
+            // With standard error gone there is nowhere left to say it; the code still does.
+            drop(writeln!(err, "eclusa: {error:#}"));
+            code
+        }
+    }
+}
+
+fn dispatch(
+    command: &Command,
+    environment: &Environment,
+    out: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(args) => serve::run(args, environment, out),
+        Command::Check(args) => check::run(args, environment, out),
+        Command::Health(args) => health::run(args, out),
+        Command::Admin(args) => admin::run(args, out),
+    }
+}
+
+/// Prints what clap has to say: help and version are results, all else is a mistake.
+fn print_usage(
+    answer: &clap::Error,
+    environment: &Environment,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
+    let text = answer.render();
+    if answer.use_stderr() {
+        match environment.colour_err {
+            true => write!(err, "{}", text.ansi())?,
+            false => write!(err, "{text}")?,
+        }
+        Ok(Exit::Usage.into())
+    } else {
+        match environment.colour_out {
+            true => write!(out, "{}", text.ansi())?,
+            false => write!(out, "{text}")?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn exit_code(error: &anyhow::Error) -> ExitCode {
+    if error.is::<ConfigFileError>() {
+        return Exit::Usage.into();
+    }
+    match error.downcast_ref::<CliError>() {
+        Some(CliError::Usage(_)) => Exit::Usage.into(),
+        Some(CliError::Failed(_)) => Exit::Denied.into(),
+        None => Exit::Internal.into(),
+    }
 }

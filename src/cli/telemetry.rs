@@ -1,0 +1,77 @@
+//! The log of this process: tracing to standard error, as text or JSON.
+
+use std::{io, panic};
+
+use tracing::error;
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+use super::{Cli, CliError, Command, Environment};
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for a person.
+    Text,
+    /// A JSON object a line, for a program.
+    Json,
+}
+
+/// Starts logging for this process; a second call, as tests make, keeps the first.
+pub(super) fn install(cli: &Cli, environment: &Environment) -> anyhow::Result<()> {
+    let default = match cli.command {
+        Command::Serve(_) => "info",
+        Command::Check(_) | Command::Health(_) | Command::Admin(_) => "warn",
+    };
+    let written = cli.log_level.as_deref().or(environment.log.as_deref());
+    let filter = parse_filter(written.unwrap_or(default))?;
+    let layer = fmt::layer().with_writer(io::stderr);
+    let registry = tracing_subscriber::registry().with(filter);
+    let installed = match cli.log_format {
+        LogFormat::Text => registry
+            .with(layer.with_ansi(environment.colour_err))
+            .try_init(),
+        LogFormat::Json => registry
+            .with(layer.json().flatten_event(true).with_ansi(false))
+            .try_init(),
+    };
+    if installed.is_ok() {
+        panic::set_hook(Box::new(log_panic));
+    }
+    Ok(())
+}
+
+fn parse_filter(text: &str) -> Result<EnvFilter, CliError> {
+    EnvFilter::builder().parse(text).map_err(|error| {
+        CliError::Usage(format!(
+            "cannot read the log filter {text:?} ({error}): write error, warn, info, debug or \
+             trace, or a filter such as info,eclusa::dns=debug"
+        ))
+    })
+}
+
+/// One log line a panic, so that a JSON log stays JSON; the task that panicked unwinds as ever.
+fn log_panic(panic: &panic::PanicHookInfo<'_>) {
+    error!(
+        location = panic.location().map(tracing::field::display),
+        message = panic.payload_as_str().unwrap_or("a value"),
+        backtrace = %std::backtrace::Backtrace::capture(),
+        "a task panicked"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_filter_that_cannot_be_read_is_an_error() {
+        for text in ["info", "off", "info,eclusa::dns=debug", "WARN"] {
+            assert!(parse_filter(text).is_ok(), "{text}");
+        }
+        for text in ["eclusa=loud", "eclusa=debug=1"] {
+            let message = parse_filter(text).unwrap_err().to_string();
+            assert!(message.contains(text), "{message}");
+            assert!(message.contains("write error, warn"), "{message}");
+        }
+    }
+}
