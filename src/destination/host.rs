@@ -121,15 +121,29 @@ impl Name {
         })
     }
 
-    /// Whether this name is `zone` itself or lies below it, compared label by label.
-    pub fn is_at_or_below(&self, zone: &str) -> bool {
-        self.ancestors().any(|name| name == zone)
+    /// How many labels it has, 1 to 127.
+    pub fn label_count(&self) -> usize {
+        1 + self.0.bytes().filter(|byte| *byte == b'.').count()
     }
 
-    /// Names that belong to the local site or host and so match no wildcard: the special-use
-    /// names (IANA Special-Use Domain Names registry, RFC 6761) that resolvers treat locally, and
-    /// names without a dot. `example` and `test` stay ordinary: they lead nowhere.
+    /// Whether this name is `zone` itself or lies below it, compared label by label.
+    pub fn is_at_or_below(&self, zone: &str) -> bool {
+        match self.0.strip_suffix(zone) {
+            Some(above) => above.is_empty() || above.ends_with('.'),
+            None => false,
+        }
+    }
+
+    /// Names that belong to the local site or host and so match no wildcard: those in a special
+    /// zone, and names without a dot.
     pub fn is_special(&self) -> bool {
+        self.is_single_label() || self.special_zone().is_some()
+    }
+
+    /// The zone of the local site or host that holds this name: the special-use names (IANA
+    /// Special-Use Domain Names registry, RFC 6761) that resolvers treat locally, and their kind.
+    /// `example` and `test` stay ordinary: they lead nowhere.
+    pub fn special_zone(&self) -> Option<&'static str> {
         /// RFC 6761, 6762, 7686, 8375, 9476, 9462, 9665; `internal` by ICANN resolution
         /// 2024.07.29.06; the others are common in private networks (ICANN SAC113, RFC 6762 G).
         const ZONES: &[&str] = &[
@@ -152,7 +166,8 @@ impl Name {
             "lan",
             "localdomain",
         ];
-        self.is_single_label() || ZONES.iter().any(|zone| self.is_at_or_below(zone))
+        let mut zones = ZONES.iter().copied();
+        zones.find(|zone| self.is_at_or_below(zone))
     }
 
     /// `localhost` and the names of cloud metadata services, which no entry may name.
@@ -273,6 +288,10 @@ mod tests {
             ("x.local", true, false),
             ("x.home.arpa", true, false),
             ("notlocal.example", false, false),
+            ("notlocal", true, false),
+            ("a.notlocal", false, false),
+            ("xmetadata.goog", false, false),
+            ("x.metadata.goog", false, true),
             ("allowed.example", false, false),
         ] {
             let name = Name::parse(text).unwrap();
