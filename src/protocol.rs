@@ -13,6 +13,6 @@ pub use self::{
     body::{BodyDecoder, Framing},
     client_hello::{ClientHello, HelloReader},
     denial::Denial,
-    head::{HeadError, RequestHead, ResponseHead, Version},
+    head::{Fields, HeadError, RequestHead, ResponseHead, Version},
     request_target::{Route, route_absolute, route_connect, route_origin},
 };
