@@ -7,6 +7,7 @@ pub mod client_hello;
 pub mod denial;
 pub mod forwarding;
 pub mod head;
+pub mod question;
 pub mod request_target;
 
 pub use self::{

@@ -1,0 +1,135 @@
+//! Queries in datagrams. Each is answered from the address that it was sent to (RFC 2181 section
+//! 4.1), on the task that read it: judging never waits.
+
+use std::{
+    io::{self, IoSliceMut},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::{io::Interest, net::UdpSocket};
+
+use super::{Answerer, LONGEST_QUERY, own_address};
+use crate::{
+    drain::Tasks,
+    egress::Endpoint,
+    listener::interfaces::{self, Arrival},
+};
+
+/// Room for the datagrams that the kernel hands over as one (UDP GRO).
+const BUFFER: usize = 65536;
+
+/// How long to wait after the kernel could not hand over a datagram.
+const RECEIVE_BACKOFF: Duration = Duration::from_millis(10);
+
+/// A bound UDP socket that tells where each datagram came in.
+#[derive(Debug)]
+pub(super) struct UdpEnd {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    bound: SocketAddr,
+    serves_uplink: bool,
+}
+
+impl UdpEnd {
+    /// Like `Listener::bind`: `0.0.0.0` and `[::]` can both be bound to one port.
+    pub(super) fn bind(address: SocketAddr, serves_uplink: bool) -> io::Result<Self> {
+        let kind = Type::DGRAM.nonblocking();
+        let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&address.into())?;
+        Ok(Self {
+            state: UdpSocketState::new((&socket).into())?,
+            socket: UdpSocket::from_std(socket.into())?,
+            bound: address,
+            serves_uplink,
+        })
+    }
+
+    /// Sends `answer` back to where a datagram came from; what cannot be sent now is lost, as
+    /// datagrams are, and asked for again.
+    fn send(&self, answer: &[u8], to: &RecvMeta) {
+        let transmit = Transmit {
+            destination: to.addr,
+            ecn: None,
+            contents: answer,
+            segment_size: None,
+            src_ip: to.dst_ip,
+        };
+        let sent = self.socket.try_io(Interest::WRITABLE, || {
+            self.state.try_send((&self.socket).into(), &transmit)
+        });
+        if let Err(error) = sent {
+            tracing::debug!(client = %to.addr, %error, "cannot send a DNS answer");
+        }
+    }
+}
+
+/// Answers datagrams until the drain begins.
+pub(super) async fn serve(end: UdpEnd, answerer: Arc<Answerer>, tasks: Tasks) {
+    let mut memory = vec![0; BATCH_SIZE * BUFFER];
+    let mut buffers: Vec<IoSliceMut<'_>> = memory.chunks_mut(BUFFER).map(IoSliceMut::new).collect();
+    let mut arrived = [RecvMeta::default(); BATCH_SIZE];
+    loop {
+        let readable = tokio::select! {
+            () = tasks.stopping().cancelled() => return,
+            readable = end.socket.readable() => readable,
+        };
+        let received = readable.and_then(|()| {
+            end.socket.try_io(Interest::READABLE, || {
+                let socket = (&end.socket).into();
+                end.state.recv(socket, &mut buffers, &mut arrived)
+            })
+        });
+        match received {
+            Ok(count) => {
+                for (meta, buffer) in arrived.iter().zip(&buffers).take(count) {
+                    let datagrams = buffer.get(..meta.len).unwrap_or_default();
+                    answer_all(&end, &answerer, meta, datagrams);
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => {
+                tracing::warn!(listener = %end.bound, %error, "cannot receive DNS queries");
+                tokio::time::sleep(RECEIVE_BACKOFF).await;
+            }
+        }
+    }
+}
+
+/// Answers the datagrams of one buffer, which came from one client to one address of ours.
+fn answer_all(end: &UdpEnd, answerer: &Answerer, meta: &RecvMeta, datagrams: &[u8]) {
+    let Some(local) = meta.dst_ip.map(|address| address.to_canonical()) else {
+        return;
+    };
+    let arrival = Arrival {
+        local,
+        interface: meta.interface_index,
+    };
+    // Security: a wildcard socket also hears the uplink, whose hosts are no clients of ours.
+    if !interfaces::serves(end.bound.ip(), arrival, end.serves_uplink) {
+        return;
+    }
+    // Nobody can be answered at port 0, nor from an address that many hosts have.
+    if meta.addr.port() == 0 || local.is_multicast() || local == IpAddr::V4(Ipv4Addr::BROADCAST) {
+        return;
+    }
+    let ours = own_address(local);
+    let from = Endpoint {
+        peer: meta.addr.ip().to_canonical(),
+        local,
+    };
+    for datagram in datagrams.chunks(meta.stride.max(1)) {
+        if datagram.len() > LONGEST_QUERY {
+            continue;
+        }
+        if let Some(answer) = answerer.answer(datagram, from, ours) {
+            end.send(&answer, meta);
+        }
+    }
+}
