@@ -1,8 +1,20 @@
 //! The validated configuration. `Config::parse` reports every problem of a file at once.
 
-mod file;
+mod changes;
+pub mod destination;
+mod document;
+mod launcher;
+mod policies;
 mod problem;
-mod validate;
+mod read;
+mod scalar;
+mod settings;
+mod suggest;
+mod upstream;
+mod warnings;
+
+#[cfg(test)]
+mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
@@ -44,8 +56,7 @@ impl Config {
     /// # Errors
     /// Every problem found, each with its key, its line and what to do.
     pub fn parse(text: &str) -> Result<Self, Problems> {
-        let _ = text;
-        todo!()
+        read::config(text)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 /// One problem: where, what, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The key, e.g. `profiles.default.allow[2]`.
+    /// The key, e.g. `profiles.default.allow[2]`; empty where no key can be named.
     pub key: String,
     /// The line in the file, from 1; none where the whole file is meant.
     pub line: Option<usize>,
@@ -19,10 +19,13 @@ pub struct Problems(pub Vec<Problem>);
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}: {}", self.key, self.message),
-            None => write!(f, "{}: {}", self.key, self.message),
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
         }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
     }
 }
 

@@ -84,6 +84,11 @@ impl PolicySet {
         self.profiles.get(name).map(|(_, policy)| policy)
     }
 
+    /// The profile `name` as configured, before it was compiled.
+    pub fn configured(&self, name: &str) -> Option<&Profile> {
+        self.profiles.get(name).map(|(profile, _)| &**profile)
+    }
+
     /// The names of all profiles, sorted.
     pub fn profile_names(&self) -> impl Iterator<Item = &Arc<str>> {
         self.profiles.keys()
