@@ -167,15 +167,17 @@ fn print_usage(
 ) -> anyhow::Result<ExitCode> {
     let text = answer.render();
     if answer.use_stderr() {
-        match environment.colour_err {
-            true => write!(err, "{}", text.ansi())?,
-            false => write!(err, "{text}")?,
+        if environment.colour_err {
+            write!(err, "{}", text.ansi())?;
+        } else {
+            write!(err, "{text}")?;
         }
         Ok(Exit::Usage.into())
     } else {
-        match environment.colour_out {
-            true => write!(out, "{}", text.ansi())?,
-            false => write!(out, "{text}")?,
+        if environment.colour_out {
+            write!(out, "{}", text.ansi())?;
+        } else {
+            write!(out, "{text}")?;
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -3,13 +3,14 @@
 mod changes;
 pub mod destination;
 mod document;
+mod item;
 mod launcher;
 mod policies;
 mod problem;
 mod read;
 mod scalar;
 mod settings;
-mod suggest;
+pub(crate) mod suggest;
 mod upstream;
 mod warnings;
 
@@ -140,6 +141,8 @@ pub enum Upstream {
 pub struct Expectation {
     /// Where it stands, e.g. `tests[0]`.
     pub place: Arc<str>,
+    /// Its line in the file, from 1.
+    pub line: usize,
     /// The destination as written.
     pub written: String,
     /// The destination.

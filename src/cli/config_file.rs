@@ -40,7 +40,7 @@ pub(crate) enum ConfigFileError {
 /// The file that `-c` names, else `ECLUSA_CONFIG`, else the default.
 pub(crate) fn locate(flag: Option<&Path>, environment: &Environment) -> PathBuf {
     flag.or(environment.config.as_deref())
-        .unwrap_or(Path::new(DEFAULT))
+        .unwrap_or_else(|| Path::new(DEFAULT))
         .to_owned()
 }
 

@@ -3,9 +3,9 @@
 
 use std::{cell::RefCell, collections::BTreeSet, ops::RangeInclusive};
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-use super::{Problem, suggest};
+use super::{Problem, item::Item, suggest};
 
 /// The problems found so far, and the text that lines are counted in.
 pub(super) struct Report<'d> {
@@ -33,7 +33,7 @@ impl<'d> Report<'d> {
     /// Every problem, in the order of lines.
     pub(super) fn into_problems(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
-        problems.sort_by(|a, b| a.line.cmp(&b.line));
+        problems.sort_by_key(|problem| problem.line);
         problems
     }
 
@@ -97,12 +97,8 @@ impl<'d> Section<'d> {
     pub(super) fn take(&mut self, key: &'static str) -> Option<Item<'d>> {
         self.known.insert(key);
         let (name, value) = self.table?.get_key_value(key)?;
-        Some(Item {
-            report: self.report,
-            path: self.child(key),
-            at: name.span().start,
-            value: value.get_ref(),
-        })
+        let at = name.span().start;
+        Some(Item::new(self.report, self.child(key), at, value))
     }
 
     /// The value of `key`, whose absence is a problem.
@@ -132,12 +128,11 @@ impl<'d> Section<'d> {
         let Some(item) = self.take(key) else {
             return Vec::new();
         };
-        let DeValue::Array(elements) = item.value else {
+        let Some(elements) = item.elements() else {
             item.wrong_type(&format!("a list of tables, each headed [[{}]]", item.path));
             return Vec::new();
         };
-        let tables = elements.iter().enumerate().filter_map(|(index, element)| {
-            let element = item.element(index, element);
+        let tables = elements.into_iter().filter_map(|element| {
             let table = element.table()?;
             let section = Self::of(self.report, element.path, Some(element.at), Some(table));
             Some(section.read(&mut read))
@@ -159,12 +154,8 @@ impl<'d> Section<'d> {
             .into_iter()
             .flatten()
             .filter_map(|(name, value)| {
-                let named = Item {
-                    report: self.report,
-                    path: format!("{}.{}", item.path, name.get_ref()),
-                    at: name.span().start,
-                    value: value.get_ref(),
-                };
+                let path = format!("{}.{}", item.path, name.get_ref());
+                let named = Item::new(self.report, path, name.span().start, value);
                 let table = named.table()?;
                 let section = Self::of(self.report, named.path, Some(named.at), Some(table));
                 Some(section.read(|section| read(name.get_ref(), section)))
@@ -211,6 +202,11 @@ impl<'d> Section<'d> {
         &self.path
     }
 
+    /// The line that this table begins on; the first, for one that is not there.
+    pub(super) fn line(&self) -> usize {
+        self.at.map_or(1, |at| self.report.line(at))
+    }
+
     /// Notes a problem with this table as a whole.
     pub(super) fn problem(&self, message: impl Into<String>) {
         self.report.add(&self.path, self.at, message);
@@ -246,125 +242,4 @@ fn locate(table: &DeTable<'_>, path: &str) -> Option<usize> {
         }
     }
     Some(at)
-}
-
-/// One value and where it stands.
-pub(super) struct Item<'d> {
-    report: &'d Report<'d>,
-    /// E.g. `profiles.default.allow[2]`.
-    pub(super) path: String,
-    at: usize,
-    value: &'d DeValue<'d>,
-}
-
-impl<'d> Item<'d> {
-    /// Notes a problem with this value.
-    pub(super) fn problem(&self, message: impl Into<String>) {
-        self.report.add(&self.path, Some(self.at), message);
-    }
-
-    /// The text as written.
-    pub(super) fn text(&self, expected: &str) -> Option<&'d str> {
-        match self.value {
-            DeValue::String(text) => Some(text),
-            _ => {
-                self.wrong_type(expected);
-                None
-            }
-        }
-    }
-
-    /// What `parse` makes of the text.
-    pub(super) fn parsed<T>(
-        &self,
-        expected: &str,
-        parse: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Option<T> {
-        let text = self.text(expected)?;
-        if text.contains("${") {
-            self.problem(format!(
-                "{text:?} holds `${{`, and the environment is not expanded here; write the value \
-                 itself"
-            ));
-            return None;
-        }
-        parse(text).map_err(|message| self.problem(message)).ok()
-    }
-
-    /// The elements of a list.
-    pub(super) fn list(&self, expected: &str) -> Option<Vec<Self>> {
-        match self.value {
-            DeValue::Array(elements) => {
-                let items = elements.iter().enumerate();
-                Some(
-                    items
-                        .map(|(index, element)| self.element(index, element))
-                        .collect(),
-                )
-            }
-            DeValue::String(text) => {
-                self.problem(format!("expected a list; write [{text:?}]"));
-                None
-            }
-            _ => {
-                self.wrong_type(&format!("a list, each element {expected}"));
-                None
-            }
-        }
-    }
-
-    /// A whole number within `range`.
-    pub(super) fn number(&self, range: RangeInclusive<u64>) -> Option<u64> {
-        let DeValue::Integer(integer) = self.value else {
-            self.wrong_type("a whole number without quotes");
-            return None;
-        };
-        let number = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
-        let within = number.filter(|number| range.contains(number));
-        if within.is_none() {
-            let (least, most) = (range.start(), range.end());
-            self.problem(format!(
-                "{integer} is out of range: write {least} to {most}"
-            ));
-        }
-        within
-    }
-
-    fn flag(&self) -> Option<bool> {
-        let flag = self.value.as_bool();
-        if flag.is_none() {
-            self.wrong_type("true or false without quotes");
-        }
-        flag
-    }
-
-    fn table(&self) -> Option<&'d DeTable<'d>> {
-        let table = self.value.as_table();
-        if table.is_none() {
-            self.wrong_type("a table");
-        }
-        table
-    }
-
-    fn element(&self, index: usize, element: &'d toml::Spanned<DeValue<'d>>) -> Self {
-        Self {
-            report: self.report,
-            path: format!("{}[{index}]", self.path),
-            at: element.span().start,
-            value: element.get_ref(),
-        }
-    }
-
-    fn wrong_type(&self, expected: &str) {
-        let found = match self.value {
-            DeValue::String(text) => format!("the text {text:?}"),
-            DeValue::Integer(number) => format!("the number {number}"),
-            DeValue::Float(number) => format!("the number {number}"),
-            DeValue::Boolean(flag) => flag.to_string(),
-            DeValue::Datetime(date) => format!("the date {date}"),
-            DeValue::Array(_) => "a list".to_owned(),
-            DeValue::Table(_) => "a table".to_owned(),
-        };
-        self.problem(format!("expected {expected}, found {found}"));
-    }
 }

@@ -21,7 +21,7 @@ pub(super) fn launcher(
     clients: &[ClientRange],
 ) -> Launcher {
     const TIMES: std::ops::RangeInclusive<Duration> =
-        Duration::from_millis(100)..=Duration::from_secs(7 * 24 * 60 * 60);
+        Duration::from_millis(100)..=Duration::from_hours(7 * 24);
     root.table("launcher", |section| Launcher {
         timeout: duration(section, "timeout", Duration::from_secs(30), &TIMES),
         record: section.parsed("record", A_PATH, scalar::path),

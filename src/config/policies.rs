@@ -8,11 +8,7 @@ use std::{
 
 use ipnet::IpNet;
 
-use super::{
-    Expectation, destination,
-    document::{Item, Section},
-    scalar, suggest,
-};
+use super::{Expectation, destination, document::Section, item::Item, scalar, suggest};
 use crate::{
     destination::{AddressClass, address::classify},
     policy::{ClientRange, Decision, EchMode, Mode, Pattern, Ports, Profile, Reason, Rule},
@@ -82,7 +78,9 @@ fn patterns(
 /// One `[[profiles.NAME.rules]]`: a rule for each of its hosts.
 fn rules(section: &mut Section<'_>) -> Vec<Rule> {
     let hosts = section.required("hosts", "[\"api.example.com\"]");
-    let ports = section.take("ports").map_or(Some(Ports::Web), rule_ports);
+    let ports = section
+        .take("ports")
+        .map_or(Some(Ports::Web), |item| rule_ports(&item));
     let addresses = rule_addresses(section.take("addresses"));
     let opaque = section.flag("opaque");
     let items = hosts.and_then(|item| {
@@ -118,7 +116,7 @@ fn rule_host(text: &str) -> Result<Pattern, String> {
     }
 }
 
-fn rule_ports(item: Item<'_>) -> Option<Ports> {
+fn rule_ports(item: &Item<'_>) -> Option<Ports> {
     let items = item.list("a port without quotes such as 443")?;
     if items.is_empty() {
         item.problem("the rule names no port; name one, or leave the key out for 443 and 80");
@@ -202,15 +200,12 @@ pub(super) fn known_profile(
     item: &Item<'_>,
     profiles: &BTreeMap<Arc<str>, Profile>,
 ) -> Option<Arc<str>> {
-    item.parsed(A_PROFILE, |name| match profiles.get_key_value(name) {
-        Some((name, _)) => Ok(Arc::clone(name)),
-        None => {
-            let names = profiles.keys().map(|name| &**name);
-            Err(format!(
-                "there is no profile {name:?}; {}",
-                suggest::among(name, names)
-            ))
-        }
+    item.parsed(A_PROFILE, |name| {
+        let known = profiles.get_key_value(name);
+        known.map(|(name, _)| Arc::clone(name)).ok_or_else(|| {
+            let suggestion = suggest::among(name, profiles.keys().map(|name| &**name));
+            format!("there is no profile {name:?}; {suggestion}")
+        })
     })
 }
 
@@ -245,6 +240,7 @@ pub(super) fn tests(
         let (written, destination) = written?;
         Some(Expectation {
             place: section.path().into(),
+            line: section.line(),
             written,
             destination,
             profile: profile?,

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// One problem: where, what, and what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
     /// The key, e.g. `profiles.default.allow[2]`; empty where no key can be named.
     pub key: String,

@@ -69,7 +69,7 @@ pub(super) fn show_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     let unit = TIMES
         .iter()
-        .find(|(_, size)| millis % u128::from(*size) == 0 && millis > 0);
+        .find(|(_, size)| millis.is_multiple_of(u128::from(*size)) && millis > 0);
     let (name, size) = unit.unwrap_or(&("ms", 1));
     format!("{}{name}", millis / u128::from(*size))
 }

@@ -13,9 +13,9 @@ use crate::destination::{AddressGuard, Name};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
-const MINUTE: Duration = Duration::from_secs(60);
-const HOUR: Duration = Duration::from_secs(60 * 60);
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const MINUTE: Duration = Duration::from_mins(1);
+const HOUR: Duration = Duration::from_hours(1);
+const DAY: Duration = Duration::from_hours(24);
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -214,7 +214,7 @@ pub(super) fn audit(root: &mut Section<'_>) -> Audit {
 
 pub(super) fn limits(root: &mut Section<'_>) -> Limits {
     const MANY: RangeInclusive<u64> = 1..=1_000_000;
-    const SHORT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
+    const SHORT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_mins(10);
     let long = 100 * MILLISECOND..=7 * DAY;
     root.table("limits", |section| Limits {
         connections: number(section, "connections", 10_000, MANY),

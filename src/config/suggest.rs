@@ -4,10 +4,7 @@
 const ALIKE: f64 = 0.8;
 
 /// The candidate that is most like `written`, if any is.
-pub(super) fn nearest<'c>(
-    written: &str,
-    candidates: impl Iterator<Item = &'c str>,
-) -> Option<&'c str> {
+fn nearest<'c>(written: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
     let scored = candidates.map(|candidate| (strsim::jaro_winkler(written, candidate), candidate));
     scored
         .filter(|(score, _)| *score >= ALIKE)
@@ -16,7 +13,7 @@ pub(super) fn nearest<'c>(
 }
 
 /// `did you mean "x"?`, or every candidate where none is near.
-pub(super) fn among<'c>(
+pub(crate) fn among<'c>(
     written: &str,
     candidates: impl Iterator<Item = &'c str> + Clone,
 ) -> String {

@@ -1,6 +1,9 @@
 //! `resolver.servers`: where names are looked up.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 use super::Upstream;
 use crate::destination::{Host, parse_port, split_authority};
@@ -95,5 +98,21 @@ fn url_path<'t>(text: &str, path: &'t str) -> Result<&'t str, String> {
         Err(format!(
             "the path {path:?} of {text:?} has a character that a path cannot have"
         ))
+    }
+}
+
+impl fmt::Display for Upstream {
+    /// As it would be written in `resolver.servers`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("system"),
+            Self::Udp(address) => write!(f, "udp://{address}"),
+            Self::Tls { address, name } => write!(f, "tls://{address}#{name}"),
+            Self::Https {
+                address,
+                name,
+                path,
+            } => write!(f, "https://{address}{path}#{name}"),
+        }
     }
 }
