@@ -7,15 +7,24 @@ pub mod lookup;
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use ipnet::IpNet;
+use tokio::time;
 
-pub use self::lookup::{Answer, HickoryLookup, Lookup, LookupError};
-use crate::destination::{AddressGuard, BlockedAddress, Destination, Surroundings, VettedAddrs};
+use self::cache::Cache;
+pub use self::lookup::{Answer, HickoryLookup, Lookup, LookupError, LookupSetupError};
+use crate::destination::{
+    AddressGuard, BlockedAddress, Destination, Host, Name, Surroundings, VettedAddrs,
+};
+
+/// The most addresses that an answer may have. Names in earnest use have a few dozen; more would
+/// only blow up the record and the dialling of whoever asks.
+const MAX_ADDRESSES: usize = 256;
 
 /// Looks up and vets.
+#[derive(Debug)]
 pub struct Resolver {
     lookup: Arc<dyn Lookup>,
     timeout: Duration,
-    // the helper adds the bounded cache
+    cache: Cache,
 }
 
 /// A vetted answer.
@@ -54,7 +63,11 @@ pub enum ResolveError {
 impl Resolver {
     /// A resolver over `lookup` with a budget for each whole look-up.
     pub fn new(lookup: Arc<dyn Lookup>, timeout: Duration) -> Self {
-        Self { lookup, timeout }
+        Self {
+            lookup,
+            timeout,
+            cache: Cache::default(),
+        }
     }
 
     /// The vetted addresses of `destination`; an IP literal is vetted without a look-up. The
@@ -66,14 +79,46 @@ impl Resolver {
         surroundings: &Surroundings,
         exceptions: &[IpNet],
     ) -> Result<Resolved, ResolveError> {
-        let _ = (
-            destination,
-            guard,
-            surroundings,
-            exceptions,
-            &self.lookup,
-            self.timeout,
-        );
-        todo!()
+        let answer = match &destination.host {
+            Host::Name(name) => self.addresses(name).await?,
+            Host::Ip(address) => vec![*address],
+        };
+        // Security: vet the whole answer, each time; a client may try any address in it, and what
+        // is ours may have changed since it was looked up.
+        match guard.vet(surroundings, destination, &answer, exceptions) {
+            Ok(vetted) => Ok(Resolved { vetted, answer }),
+            Err(blocked) => Err(ResolveError::Blocked { blocked, answer }),
+        }
+    }
+
+    async fn addresses(&self, name: &Name) -> Result<Vec<IpAddr>, ResolveError> {
+        let asked = self.cache.get_or_ask(name, || self.ask(name));
+        // Whoever joins a look-up under way has a budget of its own.
+        match time::timeout(self.timeout, asked).await {
+            Ok(Ok(addresses)) => Ok(addresses),
+            Ok(Err(LookupError::Timeout)) | Err(_) => Err(ResolveError::Timeout(self.timeout)),
+            Ok(Err(error @ (LookupError::NoAddress | LookupError::Failed(_)))) => {
+                Err(ResolveError::Failed {
+                    name: name.to_string(),
+                    why: error.to_string(),
+                })
+            }
+        }
+    }
+
+    async fn ask(&self, name: &Name) -> Result<Answer, LookupError> {
+        let answer = time::timeout(self.timeout, self.lookup.lookup(name))
+            .await
+            .unwrap_or(Err(LookupError::Timeout))?;
+        match answer.addresses.len() {
+            0 => Err(LookupError::NoAddress),
+            1..=MAX_ADDRESSES => Ok(answer),
+            _ => Err(LookupError::Failed(format!(
+                "the answer has more than {MAX_ADDRESSES} addresses"
+            ))),
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

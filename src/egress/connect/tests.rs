@@ -39,16 +39,16 @@ async fn scripted(
         let script = scripts[at].1;
         async move {
             match script {
-                Script::Accepts(ms) => {
+                Accepts(ms) => {
                     time::sleep(Duration::from_millis(ms)).await;
                     Ok(address)
                 }
-                Script::Refuses(ms) => {
+                Refuses(ms) => {
                     time::sleep(Duration::from_millis(ms)).await;
                     Err(io::ErrorKind::ConnectionRefused.into())
                 }
-                Script::Unroutable => Err(io::ErrorKind::NetworkUnreachable.into()),
-                Script::Silent => std::future::pending().await,
+                Unroutable => Err(io::ErrorKind::NetworkUnreachable.into()),
+                Silent => std::future::pending().await,
             }
         }
     })
@@ -161,7 +161,7 @@ async fn all_attempts_together_stay_within_the_limit() {
     let addresses: Vec<String> = (1..=100).map(|n| format!("192.0.2.{n}:443")).collect();
     let scripts: Vec<(&str, Script)> = addresses
         .iter()
-        .map(|address| (&**address, Script::Silent))
+        .map(|address| (&**address, Silent))
         .collect();
     let begun = Instant::now();
     let (result, dialled) = scripted(&scripts, Duration::from_secs(1)).await;
