@@ -1,9 +1,11 @@
 //! The one decision path. `Authorizer::authorize` turns a request into a `Permit`, on which
 //! `connect` dials and `relay` copies, or into a recorded `Denial`.
 
+pub mod activity;
 pub mod clients;
 pub mod connect;
 pub mod limits;
+pub mod peer;
 pub mod permit;
 pub mod relay;
 pub mod runs;
@@ -19,10 +21,12 @@ use std::{
 use arc_swap::ArcSwap;
 
 pub use self::{
+    activity::Activity,
     clients::{Client, ClientKey, Endpoint},
     connect::connect,
     limits::{Connection, RateLimited},
-    permit::Permit,
+    peer::{Peer, Received},
+    permit::{BudgetExceeded, Permit},
     relay::relay,
     runs::{Registration, RegistrationError, RunTable},
     summary::Summary,

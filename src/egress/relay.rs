@@ -1,13 +1,155 @@
 //! Copies both ways until both sides are done, something ends the exchange, or nothing flows.
 
-use tokio::net::TcpStream;
+use tokio::{
+    io::AsyncWriteExt,
+    net::tcp::{ReadHalf, WriteHalf},
+};
 
-use super::Permit;
-use crate::record::Outcome;
+use super::{
+    Permit,
+    activity::Activity,
+    peer::{Peer, Received},
+    permit::BudgetExceeded,
+};
+use crate::{policy::Reason, record::Outcome};
 
-/// Relays between client and origin; each direction's end is passed on as a half-close. Bytes are
-/// counted on the permit before they are sent on; buffers are held only while data is in them.
-pub async fn relay(client: TcpStream, upstream: TcpStream, permit: &Permit) -> Outcome {
-    let _ = (client, upstream, permit);
-    todo!()
+/// Relays between client and origin and closes the permit. Each direction's end is passed on as a
+/// half-close; what was received before goes first. Bytes are counted before they are sent on.
+pub async fn relay(mut client: Peer, mut upstream: Peer, permit: Permit) {
+    let activity = Activity::new();
+    let copying = copy(
+        (&mut client, &mut upstream),
+        &activity,
+        |bytes| permit.add_up(bytes),
+        |bytes| permit.add_down(bytes),
+    );
+    let outcome = tokio::select! {
+        // In this order: a busy tunnel uses up its turn, and the clocks would never have theirs.
+        biased;
+        outcome = permit.ended() => outcome,
+        () = activity.quiet_for(permit.limits().idle_timeout) => Outcome::Idle,
+        outcome = copying => outcome,
+    };
+    let ended_by_peers = match outcome {
+        // What a peer sent before it went away is still delivered.
+        Outcome::Done | Outcome::ClientClosed | Outcome::UpstreamClosed => true,
+        Outcome::Refused
+        | Outcome::Idle
+        | Outcome::Lifetime
+        | Outcome::Budget
+        | Outcome::PolicyChanged
+        | Outcome::RunEnded
+        | Outcome::Shutdown
+        | Outcome::Error
+        | Outcome::Crash => false,
+    };
+    if !ended_by_peers {
+        client.abort();
+        upstream.abort();
+    }
+    if outcome == Outcome::Budget {
+        // The client was told 200 long ago, so there is no one to give the denial to.
+        drop(permit.fail(outcome, Reason::BudgetExceeded, None));
+    } else {
+        permit.finish(outcome);
+    }
 }
+
+/// Copies both ways until both directions ended or one broke.
+async fn copy(
+    (client, upstream): (&mut Peer, &mut Peer),
+    activity: &Activity,
+    count_up: impl Fn(u64) -> Result<(), BudgetExceeded>,
+    count_down: impl Fn(u64),
+) -> Outcome {
+    let (client_read, client_received, client_write) = client.split();
+    let (upstream_read, upstream_received, upstream_write) = upstream.split();
+    let up = Flow {
+        from: client_read,
+        received: client_received,
+        to: upstream_write,
+        activity,
+    };
+    let down = Flow {
+        from: upstream_read,
+        received: upstream_received,
+        to: client_write,
+        activity,
+    };
+    let up = async {
+        let copied = up.run(count_up).await;
+        copied.map_err(|broken| match broken {
+            Broken::Source => Outcome::ClientClosed,
+            Broken::Sink => Outcome::UpstreamClosed,
+            Broken::Budget => Outcome::Budget,
+        })
+    };
+    let down = async {
+        let counted = |bytes| {
+            count_down(bytes);
+            Ok(())
+        };
+        let copied = down.run(counted).await;
+        copied.map_err(|broken| match broken {
+            Broken::Source => Outcome::UpstreamClosed,
+            Broken::Sink => Outcome::ClientClosed,
+            Broken::Budget => Outcome::Budget,
+        })
+    };
+    match tokio::try_join!(up, down) {
+        Ok(((), ())) => Outcome::Done,
+        Err(outcome) => outcome,
+    }
+}
+
+/// One direction.
+struct Flow<'a> {
+    from: ReadHalf<'a>,
+    received: &'a mut Received,
+    to: WriteHalf<'a>,
+    activity: &'a Activity,
+}
+
+/// Why a direction ended before its end.
+#[derive(Debug, PartialEq, Eq)]
+enum Broken {
+    Source,
+    Sink,
+    Budget,
+}
+
+impl From<BudgetExceeded> for Broken {
+    fn from(_: BudgetExceeded) -> Self {
+        Self::Budget
+    }
+}
+
+impl Flow<'_> {
+    /// Copies to the end of the stream and passes it on.
+    async fn run(
+        mut self,
+        count: impl Fn(u64) -> Result<(), BudgetExceeded>,
+    ) -> Result<(), Broken> {
+        loop {
+            if self.received.is_empty() {
+                let received = self.received.fill(&mut self.from).await;
+                if received.map_err(|_| Broken::Source)? == 0 {
+                    break;
+                }
+            }
+            let bytes = self.received.unread();
+            let length = bytes.len();
+            // Security: counted first; of what is over the budget nothing is sent.
+            count(u64::try_from(length).unwrap_or(u64::MAX))?;
+            self.activity.touch();
+            self.to.write_all(bytes).await.map_err(|_| Broken::Sink)?;
+            self.activity.touch();
+            self.received.consume(length);
+        }
+        self.activity.touch();
+        self.to.shutdown().await.map_err(|_| Broken::Sink)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! When something last flowed, in either direction.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use tokio::time::{Instant, sleep_until};
+
+/// The idle clock of one exchange.
+#[derive(Debug)]
+pub struct Activity {
+    start: Instant,
+    /// Milliseconds from the start to the last byte.
+    last: AtomicU64,
+}
+
+impl Activity {
+    /// Starts now.
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            last: AtomicU64::new(0),
+        }
+    }
+
+    /// Something flowed.
+    pub fn touch(&self) {
+        let millis = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(millis, Ordering::Relaxed);
+    }
+
+    /// Waits until nothing has flowed for `limit`.
+    pub async fn quiet_for(&self, limit: Duration) {
+        loop {
+            let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+            let until = self.start + last + limit;
+            if Instant::now() >= until {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+impl Default for Activity {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn any_byte_restarts_the_idle_clock() {
+        let limit = Duration::from_secs(5);
+        let activity = Activity::new();
+        let begun = Instant::now();
+        let bytes = async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            activity.touch();
+        };
+        tokio::join!(activity.quiet_for(limit), bytes);
+        assert_eq!(begun.elapsed(), Duration::from_secs(9));
+    }
+}
