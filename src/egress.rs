@@ -100,6 +100,8 @@ struct Refusal {
     addresses: Vec<IpAddr>,
     detail: Option<String>,
     retry_after: Option<std::time::Duration>,
+    /// The connection is cut without an answer.
+    silent: bool,
 }
 
 impl Refusal {
@@ -110,6 +112,7 @@ impl Refusal {
             addresses: Vec::new(),
             detail: None,
             retry_after: None,
+            silent: false,
         }
     }
 }
@@ -268,6 +271,19 @@ impl Authorizer {
         };
         let subject = subject_of(&client, from);
         self.refused(client.ok().as_ref(), subject, asked, refusal)
+    }
+
+    /// Records the refusal of what is cut without an answer: a protocol that is not spoken here, or
+    /// a head that never became whole.
+    pub fn refuse_silently(&self, connection: &Connection, asked: Asked, reason: Reason) {
+        let from = connection.from();
+        let client = self.identify(&self.rules.load(), from);
+        let refusal = Refusal {
+            silent: true,
+            ..Refusal::new(client.as_ref().map_or_else(|unknown| *unknown, |_| reason))
+        };
+        let subject = subject_of(&client, from);
+        drop(self.refused(client.ok().as_ref(), subject, asked, refusal));
     }
 
     /// Judges a name for our DNS server. The caller plans the answer and records it with
@@ -550,7 +566,7 @@ impl Authorizer {
             detail: refusal.detail,
             retry_after: refusal.retry_after,
         };
-        let transparent_tls = asked.via == crate::record::Via::Sni;
+        let silent = refusal.silent || asked.via == crate::record::Via::Sni;
         let record = DecisionRecord {
             id,
             subject,
@@ -559,7 +575,7 @@ impl Authorizer {
             reason: refusal.reason,
             rule: refusal.rule,
             addresses: refusal.addresses,
-            status: Denial::status_of(refusal.reason).filter(|_| !transparent_tls),
+            status: Denial::status_of(refusal.reason).filter(|_| !silent),
         };
         if let Err(error) = self.audit.refused(record) {
             tracing::error!(%error, "a refusal cannot be recorded");

@@ -20,7 +20,7 @@ use crate::{
     drain::Tasks,
     policy::{EchMode, Grants, Reason},
     protocol::Denial,
-    record::{Closing, Id, Outcome},
+    record::{Closing, Id, Outcome, Via},
 };
 
 /// One allowed exchange. Only `Authorizer::authorize` makes one.
@@ -180,7 +180,9 @@ impl Permit {
     /// Ends the exchange because of what came after the decision: a failed connection, a wrong
     /// ClientHello, a spent budget, a broken origin. Returns what the client is told.
     pub fn fail(self, outcome: Outcome, reason: Reason, detail: Option<String>) -> Denial {
-        let status = Denial::status_of(reason);
+        // Transparent TLS is cut without a status.
+        let is_cut = self.opened.exchange.decision().asked.via == Via::Sni;
+        let status = Denial::status_of(reason).filter(|_| !is_cut);
         self.note(|notes| {
             notes.outcome = Some(outcome);
             notes.reason = Some(reason);
