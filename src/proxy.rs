@@ -1,12 +1,45 @@
 //! One client connection of any listener: read a head or a ClientHello, authorise, answer.
 
-pub mod forward;
-pub mod transparent;
-pub mod tunnel;
+mod body;
+mod client_watch;
+mod exchange;
+mod forward;
+mod head;
+mod hello;
+mod linger;
+mod pool;
+mod session;
+mod target;
+mod transparent;
+mod tunnel;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use crate::{egress::Authorizer, listener::Accepted};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
+
+use self::{
+    forward::Form,
+    pool::Pool,
+    session::{Patience, Session},
+    tunnel::{Opened, Tunnel},
+};
+use crate::{
+    drain::Tasks,
+    egress::{Authorizer, Endpoint, Peer, relay},
+    listener::Accepted,
+    protocol::{Denial, client_hello::UNRECOGNIZED_NAME},
+    record::Via,
+};
+
+/// How many connections are turned away politely at a time; beyond it they are just closed, so
+/// that a flood over the limit does not itself hold connections open.
+const TURNED_AWAY: usize = 64;
+
+/// How often idle upstream connections are looked through.
+const SWEEP: Duration = Duration::from_secs(5);
 
 /// What a listener speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,21 +52,128 @@ pub enum Road {
     Http,
 }
 
+impl Road {
+    /// As records name it, unless the request is a CONNECT.
+    fn via(self) -> Via {
+        match self {
+            Self::Forward => Via::Http,
+            Self::Https => Via::Sni,
+            Self::Http => Via::Host,
+        }
+    }
+}
+
 /// Serves client connections; one value for all of them, which holds the pool of upstream
 /// connections for plain HTTP.
 pub struct Proxy {
     authorizer: Arc<Authorizer>,
+    tasks: Tasks,
+    pool: Pool,
+    turning_away: Semaphore,
 }
 
 impl Proxy {
-    /// A proxy that asks `authorizer`.
-    pub fn new(authorizer: Arc<Authorizer>) -> Self {
-        Self { authorizer }
+    /// A proxy that asks `authorizer`, and ends its keep-alive connections when `tasks` stop.
+    pub fn new(authorizer: Arc<Authorizer>, tasks: Tasks) -> Arc<Self> {
+        let proxy = Arc::new(Self {
+            authorizer,
+            tasks,
+            pool: Pool::default(),
+            turning_away: Semaphore::new(TURNED_AWAY),
+        });
+        let swept = Arc::clone(&proxy);
+        proxy.tasks.spawn(async move { swept.sweep().await });
+        proxy
     }
 
     /// Serves one connection to its end.
     pub async fn serve(self: Arc<Self>, road: Road, accepted: Accepted) {
-        let _ = (road, accepted, &self.authorizer);
-        todo!()
+        let forced = self.tasks.forced().clone();
+        tokio::select! {
+            // In this order: an exchange that is told to end says so in its record.
+            biased;
+            () = self.admit(road, accepted) => {}
+            () = forced.cancelled() => {}
+        }
+    }
+
+    async fn admit(self: Arc<Self>, road: Road, accepted: Accepted) {
+        let from = Endpoint {
+            peer: accepted.peer.ip(),
+            local: accepted.local.ip(),
+        };
+        let client = Peer::new(accepted.stream);
+        match self.authorizer.admit(from, &target::unread(road.via())) {
+            Ok(connection) => {
+                let session = Session {
+                    proxy: self,
+                    connection: Arc::new(connection),
+                    client,
+                    via: road.via(),
+                };
+                session.serve(road, accepted.at).await;
+            }
+            Err(denial) => Box::pin(self.turn_away(road, client, denial)).await,
+        }
+    }
+
+    async fn turn_away(&self, road: Road, client: Peer, denial: Denial) {
+        let Ok(_place) = self.turning_away.try_acquire() else {
+            return;
+        };
+        match road {
+            Road::Forward | Road::Http => {
+                linger::send_and_close(client, &denial.to_response("")).await;
+            }
+            Road::Https => linger::send_and_close(client, &UNRECOGNIZED_NAME).await,
+        }
+    }
+
+    async fn sweep(&self) {
+        loop {
+            tokio::select! {
+                () = self.tasks.stopping().cancelled() => break,
+                () = sleep(SWEEP) => self.pool.sweep(),
+            }
+        }
+        self.pool.clear();
+    }
+}
+
+impl Session {
+    /// Serves a connection that was admitted. The stages are boxed, so that a tunnel that merely
+    /// relays does not carry the room that they needed.
+    async fn serve(self, road: Road, accepted_at: Instant) {
+        let deadline = accepted_at + self.proxy.authorizer.limits().header_timeout;
+        let tunnel = match road {
+            Road::Https => Box::pin(transparent::open(self, deadline)).await,
+            Road::Forward => Box::pin(self.requests(Form::Absolute, deadline)).await,
+            Road::Http => Box::pin(self.requests(Form::Origin, deadline)).await,
+        };
+        if let Some(Tunnel {
+            client,
+            upstream,
+            permit,
+        }) = tunnel
+        {
+            relay(client, upstream, permit).await;
+        }
+    }
+
+    /// Serves requests until the connection ends or becomes a tunnel.
+    async fn requests(self, form: Form, deadline: Instant) -> Option<Tunnel> {
+        let patience = Patience::Until(deadline);
+        let (session, connect) = forward::serve(self, form, patience).await?;
+        match Box::pin(tunnel::open(session, connect)).await {
+            Opened::Nothing => None,
+            Opened::Tunnel(tunnel) => Some(*tunnel),
+            Opened::Plain(session, destination, deadline) => {
+                let patience = Patience::Until(deadline);
+                let inside = Form::Within(destination);
+                // Inside, a CONNECT is a request like any other, so none comes back.
+                drop(forward::serve(session, inside, patience).await);
+                None
+            }
+        }
     }
 }

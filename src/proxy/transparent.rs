@@ -1,1 +1,98 @@
-//! x
+//! Transparent TLS: the server name of the ClientHello says where to. Nothing is dialled before
+//! the hello passed and was authorised.
+
+use tokio::time::Instant;
+
+use super::{
+    hello::{self, NoHello},
+    session::Session,
+    tunnel::{Tunnel, Undialled, dial},
+};
+use crate::{
+    destination::{Destination, Host, Scheme},
+    egress::Permit,
+    policy::Reason,
+    protocol::ClientHello,
+    record::{Asked, Outcome, Via},
+};
+
+/// The destination port, whatever port the listener is bound to.
+const PORT: u16 = 443;
+
+/// Serves a connection up to the point where bytes may flow; none when it was refused.
+pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Tunnel> {
+    let hello = match hello::receive(&mut session.client, deadline).await {
+        Ok(hello) => hello,
+        // A connection that said nothing was a probe.
+        Err(NoHello::Closed(0) | NoHello::Late(0)) => return None,
+        Err(NoHello::Closed(_) | NoHello::Late(_) | NoHello::NotTls) => {
+            return refuse(session, asked(None, None), Reason::NotTls).await;
+        }
+    };
+    let destination = match destination(&hello) {
+        Ok(destination) => destination,
+        Err(reason) => return refuse(session, asked(None, hello.server_name), reason).await,
+    };
+    let asked = asked(Some(destination), hello.server_name.clone());
+    let authorizer = &session.proxy.authorizer;
+    match authorizer.authorize(&session.connection, asked).await {
+        Ok(permit) => permitted(session, hello, permit).await,
+        Err(_recorded) => {
+            hello::cut(session.client).await;
+            None
+        }
+    }
+}
+
+fn destination(hello: &ClientHello) -> Result<Destination, Reason> {
+    let name = hello.server_name.as_ref().ok_or(Reason::SniMissing)?;
+    let host = Host::parse(name).map_err(|_| Reason::BadRequest)?;
+    Ok(Destination {
+        scheme: Scheme::Https,
+        host,
+        port: PORT,
+    })
+}
+
+fn asked(destination: Option<Destination>, server_name: Option<String>) -> Asked {
+    let canonical = destination
+        .as_ref()
+        .map(|destination| destination.host.to_string());
+    Asked {
+        via: Via::Sni,
+        method: None,
+        destination,
+        target: server_name.filter(|name| Some(name) != canonical.as_ref()),
+        path: None,
+    }
+}
+
+async fn refuse(session: Session, asked: Asked, reason: Reason) -> Option<Tunnel> {
+    let authorizer = &session.proxy.authorizer;
+    authorizer.refuse_silently(&session.connection, asked, reason);
+    hello::cut(session.client).await;
+    None
+}
+
+async fn permitted(session: Session, hello: ClientHello, permit: Permit) -> Option<Tunnel> {
+    if let Err(reason) = hello::check(hello, &permit) {
+        drop(permit.fail(Outcome::Refused, reason, None));
+        hello::cut(session.client).await;
+        return None;
+    }
+    match dial(permit).await {
+        Ok((upstream, permit)) => Some(Tunnel {
+            client: session.client,
+            upstream,
+            permit,
+        }),
+        Err(Undialled::Denied(_recorded)) => {
+            hello::cut(session.client).await;
+            None
+        }
+        Err(Undialled::Ended) => {
+            session.client.abort();
+            None
+        }
+    }
+}

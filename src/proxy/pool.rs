@@ -1,0 +1,155 @@
+//! Idle connections to origins of plain HTTP, for reuse by the same client only.
+
+use std::{
+    collections::HashMap,
+    io::ErrorKind,
+    mem::MaybeUninit,
+    net::SocketAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use socket2::SockRef;
+use tokio::{net::TcpStream, time::Instant};
+
+use crate::{
+    destination::Destination,
+    egress::{ClientKey, Permit},
+};
+
+/// The most idle connections for one key, for one client, and in all.
+const MOST_PER_KEY: usize = 8;
+const MOST_PER_CLIENT: usize = 64;
+const MOST: usize = 1024;
+
+/// How long a connection is kept without use.
+const KEPT: Duration = Duration::from_secs(30);
+
+/// For how long a request that cannot be sent twice may take a used connection: the common
+/// origins keep them for 2 seconds or more, so it does not meet one that is just being closed.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Idle connections.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Mutex<Idle>);
+
+#[derive(Debug, Default)]
+struct Idle {
+    count: usize,
+    clients: HashMap<ClientKey, HashMap<Way, Vec<Kept>>>,
+}
+
+/// What a connection may be reused for.
+///
+/// Security: the whole decision is the key. A connection that was made for one client, under one
+/// configuration, to one vetted answer serves exactly that.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    client: ClientKey,
+    way: Way,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Way {
+    generation: u64,
+    destination: Destination,
+    /// Sorted, because servers rotate their answers.
+    addresses: Box<[SocketAddr]>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    stream: TcpStream,
+    since: Instant,
+}
+
+impl Key {
+    /// What `permit` allows.
+    pub(super) fn of(permit: &Permit) -> Self {
+        let mut addresses: Box<[SocketAddr]> = permit.addresses().as_slice().into();
+        addresses.sort_unstable();
+        Self {
+            client: permit.client().key.clone(),
+            way: Way {
+                generation: permit.generation(),
+                destination: permit.destination().clone(),
+                addresses,
+            },
+        }
+    }
+}
+
+impl Pool {
+    /// The connection that was used last, if it still stands. For a request that cannot be sent
+    /// a second time it must have been used just now.
+    pub(super) fn take(&self, key: &Key, can_be_repeated: bool) -> Option<TcpStream> {
+        let kept = if can_be_repeated { KEPT } else { FRESH };
+        let mut idle = self.lock();
+        loop {
+            let last = idle
+                .clients
+                .get_mut(&key.client)?
+                .get_mut(&key.way)?
+                .pop()?;
+            idle.count -= 1;
+            if last.since.elapsed() < kept && is_quiet(&last.stream) {
+                return Some(last.stream);
+            }
+        }
+    }
+
+    /// Keeps a connection whose last exchange ended in order, when there is room.
+    pub(super) fn keep(&self, key: Key, stream: TcpStream) {
+        let mut idle = self.lock();
+        if idle.count >= MOST {
+            return;
+        }
+        let ways = idle.clients.entry(key.client).or_default();
+        let of_client: usize = ways.values().map(Vec::len).sum();
+        let streams = ways.entry(key.way).or_default();
+        if of_client >= MOST_PER_CLIENT || streams.len() >= MOST_PER_KEY {
+            return;
+        }
+        streams.push(Kept {
+            stream,
+            since: Instant::now(),
+        });
+        idle.count += 1;
+    }
+
+    /// Closes what was not used for long, and what the origin closed.
+    pub(super) fn sweep(&self) {
+        let mut idle = self.lock();
+        for ways in idle.clients.values_mut() {
+            for streams in ways.values_mut() {
+                streams.retain(|kept| kept.since.elapsed() < KEPT && is_quiet(&kept.stream));
+            }
+            ways.retain(|_, streams| !streams.is_empty());
+        }
+        idle.clients.retain(|_, ways| !ways.is_empty());
+        idle.count = idle
+            .clients
+            .values()
+            .flat_map(HashMap::values)
+            .map(Vec::len)
+            .sum();
+    }
+
+    /// Closes everything.
+    pub(super) fn clear(&self) {
+        *self.lock() = Idle::default();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the origin neither closed nor sent anything. The kernel is asked: the runtime may not
+/// have heard yet of what arrived.
+fn is_quiet(stream: &TcpStream) -> bool {
+    let mut byte = [MaybeUninit::uninit()];
+    SockRef::from(stream)
+        .peek(&mut byte)
+        .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}

@@ -1,0 +1,126 @@
+//! One client connection: its heads in, its refusals out.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::{
+    Proxy,
+    head::{self, NoHead},
+    linger, target,
+};
+use crate::{
+    egress::{Connection, Peer},
+    policy::Reason,
+    protocol::{Denial, RequestHead},
+    record::{Asked, Via},
+};
+
+/// A client connection that was admitted.
+pub(super) struct Session {
+    pub(super) proxy: Arc<Proxy>,
+    pub(super) connection: Arc<Connection>,
+    pub(super) client: Peer,
+    /// The road of its requests: `Http` on the proxy port, else `Host` or `Sni`.
+    pub(super) via: Via,
+}
+
+/// How long to wait for a head.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    /// The head must be whole at this moment.
+    Until(Instant),
+    /// The first byte within `limits.idle_timeout`, the rest within `limits.header_timeout`.
+    NextRequest,
+}
+
+impl Session {
+    /// Receives the next request head. None ends the connection: it was refused, answered and
+    /// recorded, or it ended where it may end.
+    pub(super) async fn next_head(mut self, patience: Patience) -> Option<(Self, RequestHead)> {
+        let limits = self.proxy.authorizer.limits();
+        let deadline = match patience {
+            Patience::Until(deadline) => deadline,
+            Patience::NextRequest => {
+                self.first_byte(limits.idle_timeout).await?;
+                Instant::now() + limits.header_timeout
+            }
+        };
+        let (mut read, received, _) = self.client.split();
+        let receiving = head::receive(
+            &mut read,
+            received,
+            limits.max_header_bytes,
+            RequestHead::parse,
+            || (),
+        );
+        let ended = match timeout_at(deadline, receiving).await {
+            Ok(Ok((head, _))) => return Some((self, head)),
+            Ok(Err(NoHead::Invalid(error))) if self.begins_like_http() => {
+                let asked = target::unread(self.via());
+                let detail = Some(error.to_string());
+                self.refuse(asked, "", error.reason(), detail).await;
+                return None;
+            }
+            Ok(Err(NoHead::Invalid(_))) => "this is not HTTP; SOCKS and TLS are not spoken here",
+            Ok(Err(NoHead::Ended)) => "the connection ended within the head",
+            Err(_) => "the head was not complete in time",
+        };
+        // A connection that said nothing was a probe, or is done.
+        if !self.client.received.is_empty() {
+            tracing::debug!(client = %self.connection.from().peer, "{ended}");
+            let asked = target::unread(self.via());
+            let authorizer = &self.proxy.authorizer;
+            authorizer.refuse_silently(&self.connection, asked, Reason::BadRequest);
+        }
+        None
+    }
+
+    /// Refuses what could not be authorised: records, answers and closes.
+    pub(super) async fn refuse(
+        self,
+        asked: Asked,
+        method: &str,
+        reason: Reason,
+        detail: Option<String>,
+    ) {
+        let authorizer = &self.proxy.authorizer;
+        let denial = authorizer.refuse(&self.connection, asked, reason, detail);
+        self.deny(&denial, method).await;
+    }
+
+    /// Answers with a refusal that is recorded, and closes. Nothing more is parsed.
+    pub(super) async fn deny(self, denial: &Denial, method: &str) {
+        linger::send_and_close(self.client, &denial.to_response(method)).await;
+    }
+
+    /// Waits between two requests; none when the connection is done.
+    async fn first_byte(&mut self, idle_timeout: std::time::Duration) -> Option<()> {
+        if !self.client.received.is_empty() {
+            return Some(());
+        }
+        tokio::select! {
+            biased;
+            () = self.proxy.tasks.stopping().cancelled() => None,
+            () = sleep(idle_timeout) => None,
+            count = self.client.fill() => count.ok().filter(|count| *count > 0).map(drop),
+        }
+    }
+
+    fn begins_like_http(&self) -> bool {
+        // A method is a token (RFC 9110 section 9.1), and an empty line before it is common.
+        self.client
+            .received
+            .unread()
+            .first()
+            .is_some_and(|first| first.is_ascii_graphic() || matches!(first, b'\r' | b'\n'))
+    }
+
+    fn via(&self) -> Via {
+        if self.client.received.unread().starts_with(b"CONNECT ") {
+            Via::Connect
+        } else {
+            self.via
+        }
+    }
+}
