@@ -1,5 +1,12 @@
 //! What a sandbox may reach. `Policy::evaluate` is the whole decision on a destination, made
-//! before anything is looked up: deny, then allow, else deny.
+//! before anything is looked up:
+//!
+//! 1. a deny of the profile that covers it: `denied_by_rule`;
+//! 2. the most specific allow that covers it (an exact host before the longest suffix): allowed,
+//!    with what that rule opens besides;
+//! 3. a run's own allow, where no profile denies the destination and the ceiling allows it;
+//! 4. else refused: `ip_literal`, `port_not_allowed` where the host is named with other ports,
+//!    `not_allowlisted`. Report mode lets the last two through as `would_deny`.
 
 pub mod explain;
 pub mod pattern;
@@ -8,8 +15,9 @@ pub mod reason;
 pub mod set;
 
 mod index;
+mod lists;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use ipnet::IpNet;
 
@@ -20,7 +28,11 @@ pub use self::{
     reason::Reason,
     set::{ClientRange, PolicySet, PolicySetError, UnknownProfile},
 };
-use crate::destination::{Destination, Name};
+use self::{
+    index::every_way,
+    lists::{Judgement, Lists, Own},
+};
+use crate::destination::{Destination, Host, Name};
 
 /// What was decided, as the record writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -41,7 +53,8 @@ pub struct Verdict {
     pub decision: Decision,
     /// Why.
     pub reason: Reason,
-    /// Where the deciding rule stands, e.g. `profiles.default.allow[0]`.
+    /// Where the deciding rule stands, e.g. `profiles.default.allow[0]`; for `port_not_allowed`
+    /// the rule that names the host.
     pub rule: Option<Arc<str>>,
     /// What the deciding rule opens besides the way itself; empty on a refusal.
     pub grants: Arc<Grants>,
@@ -68,61 +81,163 @@ pub struct Grants {
     pub wildcard: bool,
 }
 
+impl Grants {
+    /// `self` behind a pointer; the two values that open nothing are not allocated anew.
+    fn shared(self) -> Arc<Self> {
+        static NOTHING: LazyLock<[Arc<Grants>; 2]> = LazyLock::new(|| {
+            [false, true].map(|wildcard| {
+                Arc::new(Grants {
+                    wildcard,
+                    ..Grants::default()
+                })
+            })
+        });
+        let known = NOTHING.iter().find(|known| ***known == self);
+        known.map_or_else(|| Arc::new(self), Arc::clone)
+    }
+}
+
 /// One profile, or one run's profile with its own list, compiled so that a decision costs the
-/// same whatever the length of the lists.
+/// same whatever the length of the lists. A clone shares them.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    name: Option<Arc<str>>,
-    mode: Mode,
-    ech: EchMode,
-    // the helper fills in the indexes
+    lists: Arc<Lists>,
+    own: Option<Arc<Own>>,
 }
 
 impl Policy {
     /// Compiles a profile.
     ///
     /// # Errors
-    /// Every pair of equally specific rules that differ in what they grant.
+    /// Every rule that grants something else than an equally specific one before it.
     pub fn compile(profile: Profile) -> Result<Self, Vec<RuleConflict>> {
-        let _ = profile;
-        todo!()
+        Ok(Self {
+            lists: Arc::new(Lists::compile(profile)?),
+            own: None,
+        })
     }
 
     /// Allows nothing.
     pub fn deny_all() -> Self {
-        todo!()
+        Self {
+            lists: Arc::new(Lists::empty()),
+            own: None,
+        }
     }
 
     /// The profile's name; none for a run that has only its own list.
     pub fn profile(&self) -> Option<&Arc<str>> {
-        self.name.as_ref()
+        self.lists.name.as_ref()
     }
 
     /// Whether refusals are enforced or only reported.
     pub fn mode(&self) -> Mode {
-        self.mode
+        self.lists.mode
     }
 
     /// What happens to a ClientHello with Encrypted Client Hello.
     pub fn ech(&self) -> EchMode {
-        self.ech
+        self.lists.ech
     }
 
     /// Judges one destination.
     pub fn evaluate(&self, destination: &Destination) -> Verdict {
-        let _ = destination;
-        todo!()
+        let (reason, named_by) = match self.lists.judge(destination) {
+            Judgement::Refused(reason, named_by) => (reason, named_by),
+            decided @ (Judgement::Allowed(..) | Judgement::Denied(_)) => {
+                return Verdict::new(decided);
+            }
+        };
+        let own = self.own.as_ref().map(|own| own.judge(destination));
+        if let Some(allowed @ Judgement::Allowed(..)) = own {
+            return Verdict::new(allowed);
+        }
+        let refused = Verdict::new(Judgement::Refused(reason, named_by));
+        // What the profile lets through is not for the run's own list to take away.
+        if self.reports_only(reason, &destination.host) {
+            return Verdict {
+                decision: Decision::WouldDeny,
+                ..refused
+            };
+        }
+        match own {
+            Some(more @ (Judgement::Denied(_) | Judgement::Refused(Reason::PortNotAllowed, _))) => {
+                Verdict::new(more)
+            }
+            Some(Judgement::Refused(..) | Judgement::Allowed(..)) | None => refused,
+        }
     }
 
-    /// Judges a name for our DNS server: allowed when some port of it is.
+    /// Judges a name for our DNS server: it passes when some port of it does, so that no client
+    /// is led to a name that it then cannot reach.
     pub fn evaluate_name(&self, name: &Name) -> Verdict {
-        let _ = name;
-        todo!()
+        let host = Host::Name(name.clone());
+        if let Some(denied) = self.lists.deny.find_every_port(&host) {
+            return Verdict::new(Judgement::Denied(denied));
+        }
+        let evaluate = |(port, scheme)| {
+            self.evaluate(&Destination {
+                scheme,
+                host: host.clone(),
+                port,
+            })
+        };
+        let own = self.own.iter().flat_map(|own| own.allow.ways(&host));
+        let mut first_refusal = None;
+        for way in self.lists.allow.ways(&host).chain(own) {
+            let verdict = evaluate(way);
+            if verdict.decision == Decision::Allow {
+                return verdict;
+            }
+            first_refusal.get_or_insert(verdict);
+        }
+        if self.mode() == Mode::Report {
+            // Only a deny can stand in the way of one port and not of another.
+            let reported = every_way()
+                .map(evaluate)
+                .find(|verdict| verdict.passes() || verdict.reason != Reason::DeniedByRule);
+            if let Some(verdict) = reported.filter(Verdict::passes) {
+                return verdict;
+            }
+        }
+        first_refusal
+            .unwrap_or_else(|| Verdict::new(Judgement::Refused(Reason::NotAllowlisted, None)))
     }
 
     /// Every rule in the order considered, and why each did or did not match.
     pub fn explain(&self, destination: &Destination) -> Vec<Considered> {
-        let _ = destination;
-        todo!()
+        explain::explain(self, destination)
+    }
+
+    /// Security: report mode lets through what an operator may have forgotten to list, and never
+    /// an IP literal, a name of the local site or a metadata name that no entry spells out.
+    fn reports_only(&self, reason: Reason, host: &Host) -> bool {
+        let is_ordinary = |name: &Name| !name.is_special() && !name.is_never_allowed();
+        self.mode() == Mode::Report
+            && (reason == Reason::PortNotAllowed
+                || (reason == Reason::NotAllowlisted && host.name().is_some_and(is_ordinary)))
+    }
+}
+
+impl Verdict {
+    fn new(judgement: Judgement<'_>) -> Self {
+        let (decision, reason, entry, grants) = match judgement {
+            Judgement::Allowed(entry, grants) => {
+                (Decision::Allow, Reason::Allowlisted, Some(entry), grants)
+            }
+            Judgement::Denied(entry) => {
+                let nothing = Grants::default().shared();
+                (Decision::Deny, Reason::DeniedByRule, Some(entry), nothing)
+            }
+            Judgement::Refused(reason, entry) => {
+                (Decision::Deny, reason, entry, Grants::default().shared())
+            }
+        };
+        Self {
+            decision,
+            reason,
+            rule: entry.map(|entry| Arc::clone(&entry.place)),
+            grants,
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The only parser of hosts: a DNS name or an IP literal, normalised once.
 
 use std::{
+    borrow::Borrow,
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     sync::Arc,
@@ -186,6 +187,13 @@ impl Name {
             "metadata.platformequinix.com",
         ];
         NAMES.iter().any(|zone| self.is_at_or_below(zone))
+    }
+}
+
+impl Borrow<str> for Name {
+    /// A table keyed by names can be asked with any of a name's ancestors.
+    fn borrow(&self) -> &str {
+        &self.0
     }
 }
 
