@@ -181,60 +181,62 @@ impl Head {
     }
 }
 
-/// Fields for one hop, for proxies, or made anew: sorted.
+/// Fields for one hop, for proxies, or made anew (RFC 9110 section 7.6.1, RFC 9112 section 6):
+/// sorted.
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "content-length",
+    "http2-settings",
+    "keep-alive",
+    // In a CGI program it becomes HTTP_PROXY (httpoxy, CVE-2016-5385).
+    "proxy",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 fn is_hop_by_hop(name: &str) -> bool {
-    // RFC 9110 section 7.6.1, RFC 9113 section 3.2.1 (obsolete), RFC 9112 section 6.
-    const NAMES: &[&str] = &[
-        "connection",
-        "content-length",
-        "http2-settings",
-        "keep-alive",
-        // `Proxy` becomes HTTP_PROXY in a CGI program (httpoxy, CVE-2016-5385).
-        "proxy",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    ];
-    NAMES.binary_search(&name).is_ok() || name.starts_with("proxy-")
+    HOP_BY_HOP.binary_search(&name).is_ok() || name.starts_with("proxy-")
 }
 
-/// Fields by which a client tells who it is, or which host it means, in the place of a proxy.
+/// Fields by which a client tells who it is, or which host it means, in the place of a proxy:
+/// sorted.
+const IDENTITY: &[&str] = &[
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "cf-pseudo-ipv4",
+    "client-ip",
+    "fastly-client-ip",
+    "fly-client-ip",
+    "forwarded",
+    "forwarded-for",
+    "remote-addr",
+    "true-client-ip",
+    "via",
+    "wl-proxy-client-ip",
+    "x-azure-clientip",
+    "x-azure-socketip",
+    "x-client-ip",
+    "x-client-real-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-host",
+    "x-http-host-override",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-originating-ip",
+    "x-proxyuser-ip",
+    "x-real-ip",
+    "x-remote-addr",
+    "x-remote-ip",
+    "x-smokescreen-role",
+    "x-true-client-ip",
+];
+
 fn is_identity(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "cf-connecting-ip",
-        "cf-connecting-ipv6",
-        "cf-pseudo-ipv4",
-        "client-ip",
-        "fastly-client-ip",
-        "fly-client-ip",
-        "forwarded",
-        "forwarded-for",
-        "proxy-client-ip",
-        "remote-addr",
-        "true-client-ip",
-        "via",
-        "wl-proxy-client-ip",
-        "x-azure-clientip",
-        "x-azure-socketip",
-        "x-client-ip",
-        "x-client-real-ip",
-        "x-cluster-client-ip",
-        "x-envoy-external-address",
-        "x-host",
-        "x-http-host-override",
-        "x-original-forwarded-for",
-        "x-original-host",
-        "x-originating-ip",
-        "x-proxyuser-ip",
-        "x-real-ip",
-        "x-remote-addr",
-        "x-remote-ip",
-        "x-smokescreen-role",
-        "x-true-client-ip",
-    ];
     const PREFIXES: &[&str] = &["x-forwarded", "x-sandbox-", "x-eclusa-"];
-    NAMES.binary_search(&name).is_ok() || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    IDENTITY.binary_search(&name).is_ok() || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 /// Max-Forwards for the next hop (RFC 9110 section 7.6.2); routing refuses what is not a number
@@ -246,3 +248,6 @@ fn one_less(value: &[u8]) -> String {
         .saturating_sub(1)
         .to_string()
 }
+
+#[cfg(test)]
+mod tests;

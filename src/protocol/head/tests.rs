@@ -400,7 +400,7 @@ proptest! {
         fields in proptest::collection::vec(("x[a-z0-9-]{0,8}", "([!-~]([ -~\t]{0,20}[!-~])?)?"), 0..8),
     ) {
         prop_assume!(method != "PRI" && method != "PROXY");
-        let lines: String = fields.iter().map(|(n, v)| format!("{n}: {v}\r\n")).collect();
+        let lines: String = fields.iter().flat_map(|(n, v)| [n, ": ", v, "\r\n"]).collect();
         let text = format!("{method} {target} HTTP/1.1\r\nhost: a.example\r\n{lines}\r\n");
         let head = request(&text);
         prop_assert_eq!(&*head.method, &*method);
