@@ -1,0 +1,67 @@
+# make demo    see it work: builds, starts a proxy and an agent, shows what got out and what did not
+# make test    everything that is checked, installing what it needs (Debian or Ubuntu, as root)
+#
+# Nothing here needs the internet beyond the package registries, and no image is pulled.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := check
+export CARGO_TERM_COLOR ?= auto
+# Python's clients and Go, as scripts/deps installed them.
+export PATH := $(CURDIR)/target/venv/bin:$(PATH)
+
+IMAGE := eclusa:0.1.0
+
+.PHONY: help check deny deps engine engine-stop integration sandbox fuzz bench demo image release test
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile
+
+check: deny     ## formatting, lints, unit tests, the architecture, the documents
+	cargo fmt --check
+	cargo clippy --locked --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
+	cargo test --locked --lib --bins --benches --test layers
+
+deny:           ## licences, sources and bans of the dependencies, where cargo-deny is installed
+	@if cargo deny --version >/dev/null 2>&1; then cargo deny --all-features check bans licenses sources; \
+	else echo "deny: cargo-deny is not installed; tests/documents.rs holds the bans and the sources"; fi
+
+deps:           ## install what the tests need
+	scripts/deps test
+
+engine:         ## a Docker engine: the one that runs, else one started here
+	scripts/engine up
+
+engine-stop:    ## stop the engine that `make engine` started
+	scripts/engine down
+
+integration:    ## the real binary, driven by raw bytes and real clients
+	cargo test --locked --test integration
+
+sandbox: engine image ## containers on a real engine; fails where none can be had
+	scripts/debian-root eclusa-debian-root
+	cargo test --locked --test sandbox -- --include-ignored
+
+fuzz:           ## every fuzz target for FUZZ_SECONDS
+	scripts/fuzz
+
+bench:          ## criterion benchmarks
+	cargo bench --locked
+
+demo:           ## the main job, in a table
+	demo/run
+
+image:          ## the image, without a registry
+	scripts/image $(IMAGE)
+
+release:        ## the static binary
+	scripts/static
+
+# The suites in the order of what they cost. Not prerequisites: `make -j` must not mix them.
+test:           ## all of it
+	$(MAKE) --no-print-directory deps
+	$(MAKE) --no-print-directory check
+	$(MAKE) --no-print-directory fuzz
+	$(MAKE) --no-print-directory integration
+	$(MAKE) --no-print-directory sandbox
