@@ -27,7 +27,7 @@ pub use self::{
     limits::{Connection, RateLimited},
     peer::{Peer, Received},
     permit::{BudgetExceeded, Permit},
-    relay::relay,
+    relay::{Tunnel, relay},
     runs::{Registration, RegistrationError, RunTable},
     summary::Summary,
 };

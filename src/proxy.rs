@@ -24,11 +24,11 @@ use self::{
     forward::Form,
     pool::Pool,
     session::{Patience, Session},
-    tunnel::{Opened, Tunnel},
+    tunnel::Opened,
 };
 use crate::{
     drain::Tasks,
-    egress::{Authorizer, Endpoint, Peer, relay},
+    egress::{Authorizer, Endpoint, Peer, Tunnel, relay},
     listener::Accepted,
     protocol::{Denial, client_hello::UNRECOGNIZED_NAME},
     record::Via,
@@ -150,23 +150,18 @@ impl Session {
             Road::Forward => Box::pin(self.requests(Form::Absolute, deadline)).await,
             Road::Http => Box::pin(self.requests(Form::Origin, deadline)).await,
         };
-        if let Some(Tunnel {
-            client,
-            upstream,
-            permit,
-        }) = tunnel
-        {
-            relay(client, upstream, permit).await;
+        if let Some(tunnel) = tunnel {
+            relay(tunnel).await;
         }
     }
 
     /// Serves requests until the connection ends or becomes a tunnel.
-    async fn requests(self, form: Form, deadline: Instant) -> Option<Tunnel> {
+    async fn requests(self, form: Form, deadline: Instant) -> Option<Box<Tunnel>> {
         let patience = Patience::Until(deadline);
         let (session, connect) = forward::serve(self, form, patience).await?;
         match Box::pin(tunnel::open(session, connect)).await {
             Opened::Nothing => None,
-            Opened::Tunnel(tunnel) => Some(*tunnel),
+            Opened::Tunnel(tunnel) => Some(tunnel),
             Opened::Plain(session, destination, deadline) => {
                 let patience = Patience::Until(deadline);
                 let inside = Form::Within(destination);
@@ -175,5 +170,21 @@ impl Session {
                 None
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size<A, B, C, F>(_: fn(A, B, C) -> F) -> usize {
+        size_of::<F>()
+    }
+
+    /// What every open tunnel costs; a stage that is not boxed shows here.
+    #[test]
+    fn the_task_of_a_connection_is_small() {
+        let bytes = size(Proxy::serve);
+        assert!(bytes <= 2048, "{bytes} bytes");
     }
 }

@@ -13,12 +13,29 @@ use super::{
 };
 use crate::{policy::Reason, record::Outcome};
 
+/// Two connections that may be joined, and what allows it.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// The client.
+    pub client: Peer,
+    /// The origin.
+    pub upstream: Peer,
+    /// The exchange, which ends with the tunnel.
+    pub permit: Permit,
+}
+
 /// Relays between client and origin and closes the permit. Each direction's end is passed on as a
 /// half-close; what was received before goes first. Bytes are counted before they are sent on.
-pub async fn relay(mut client: Peer, mut upstream: Peer, permit: Permit) {
+pub async fn relay(mut tunnel: Box<Tunnel>) {
     let activity = Activity::new();
+    let Tunnel {
+        client,
+        upstream,
+        permit,
+    } = &mut *tunnel;
+    let permit = &*permit;
     let copying = copy(
-        (&mut client, &mut upstream),
+        (client, upstream),
         &activity,
         |bytes| permit.add_up(bytes),
         |bytes| permit.add_down(bytes),
@@ -30,6 +47,15 @@ pub async fn relay(mut client: Peer, mut upstream: Peer, permit: Permit) {
         () = activity.quiet_for(permit.limits().idle_timeout) => Outcome::Idle,
         outcome = copying => outcome,
     };
+    end(*tunnel, outcome);
+}
+
+fn end(tunnel: Tunnel, outcome: Outcome) {
+    let Tunnel {
+        client,
+        upstream,
+        permit,
+    } = tunnel;
     let ended_by_peers = match outcome {
         // What a peer sent before it went away is still delivered.
         Outcome::Done | Outcome::ClientClosed | Outcome::UpstreamClosed => true,

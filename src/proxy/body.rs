@@ -151,3 +151,6 @@ async fn write_all(to: &mut WriteHalf<'_>, mut slices: &mut [IoSlice<'_>]) -> io
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     destination::Destination,
-    egress::{Peer, Permit, relay},
+    egress::{Peer, Permit, Tunnel, relay},
     policy::Reason,
     protocol::{
         Framing, RequestHead, Route,
@@ -96,7 +96,14 @@ fn judge(form: &Form, head: &RequestHead) -> Result<(Route, Framing), RouteError
         reason: error.reason(),
         detail: error.to_string(),
     })?;
-    Ok((form.route(head)?, framing))
+    let route = form.route(head)?;
+    if forwarding::is_loop(head) {
+        return Err(RouteError {
+            reason: Reason::LoopDetected,
+            detail: "this request has come through here before".to_owned(),
+        });
+    }
+    Ok((route, framing))
 }
 
 /// A request whose way is known.
@@ -233,7 +240,13 @@ async fn finish(
 ) -> Option<Session> {
     match finished.client {
         Then::WebSocket => {
-            relay(session.client, upstream, permit).await;
+            let client = session.client;
+            let tunnel = Tunnel {
+                client,
+                upstream,
+                permit,
+            };
+            relay(Box::new(tunnel)).await;
             return None;
         }
         Then::KeepAlive | Then::Close => permit.finish(Outcome::Done),

@@ -83,16 +83,16 @@ impl Pool {
     /// The connection that was used last, if it still stands. For a request that cannot be sent
     /// a second time it must have been used just now.
     pub(super) fn take(&self, key: &Key, can_be_repeated: bool) -> Option<TcpStream> {
-        let kept = if can_be_repeated { KEPT } else { FRESH };
         let mut idle = self.lock();
         loop {
-            let last = idle
-                .clients
-                .get_mut(&key.client)?
-                .get_mut(&key.way)?
-                .pop()?;
+            let streams = idle.clients.get_mut(&key.client)?.get_mut(&key.way)?;
+            let unused_for = streams.last()?.since.elapsed();
+            if !can_be_repeated && unused_for >= FRESH {
+                return None;
+            }
+            let last = streams.pop()?;
             idle.count -= 1;
-            if last.since.elapsed() < kept && is_quiet(&last.stream) {
+            if unused_for < KEPT && is_quiet(&last.stream) {
                 return Some(last.stream);
             }
         }
@@ -153,3 +153,6 @@ fn is_quiet(stream: &TcpStream) -> bool {
         .peek(&mut byte)
         .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,11 @@ use tokio::time::Instant;
 use super::{
     hello::{self, NoHello},
     session::Session,
-    tunnel::{Tunnel, Undialled, dial},
+    tunnel::{Undialled, dial},
 };
 use crate::{
     destination::{Destination, Host, Scheme},
-    egress::Permit,
+    egress::{Permit, Tunnel},
     policy::Reason,
     protocol::ClientHello,
     record::{Asked, Outcome, Via},
@@ -20,7 +20,7 @@ use crate::{
 const PORT: u16 = 443;
 
 /// Serves a connection up to the point where bytes may flow; none when it was refused.
-pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Tunnel> {
+pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Box<Tunnel>> {
     let hello = match hello::receive(&mut session.client, deadline).await {
         Ok(hello) => hello,
         // A connection that said nothing was a probe.
@@ -67,25 +67,25 @@ fn asked(destination: Option<Destination>, server_name: Option<String>) -> Asked
     }
 }
 
-async fn refuse(session: Session, asked: Asked, reason: Reason) -> Option<Tunnel> {
+async fn refuse(session: Session, asked: Asked, reason: Reason) -> Option<Box<Tunnel>> {
     let authorizer = &session.proxy.authorizer;
     authorizer.refuse_silently(&session.connection, asked, reason);
     hello::cut(session.client).await;
     None
 }
 
-async fn permitted(session: Session, hello: ClientHello, permit: Permit) -> Option<Tunnel> {
+async fn permitted(session: Session, hello: ClientHello, permit: Permit) -> Option<Box<Tunnel>> {
     if let Err(reason) = hello::check(hello, &permit) {
         drop(permit.fail(Outcome::Refused, reason, None));
         hello::cut(session.client).await;
         return None;
     }
     match dial(permit).await {
-        Ok((upstream, permit)) => Some(Tunnel {
+        Ok((upstream, permit)) => Some(Box::new(Tunnel {
             client: session.client,
             upstream,
             permit,
-        }),
+        })),
         Err(Undialled::Denied(_recorded)) => {
             hello::cut(session.client).await;
             None

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     destination::{Destination, Scheme},
-    egress::{self, Peer, Permit},
+    egress::{self, Peer, Permit, Tunnel},
     policy::Reason,
     protocol::{Denial, RequestHead, route_connect},
     record::{Outcome, Via},
@@ -28,13 +28,6 @@ pub(super) enum Opened {
     Tunnel(Box<Tunnel>),
     /// Plain HTTP to one destination: every request in it is authorised by itself.
     Plain(Session, Destination, Instant),
-}
-
-/// Two connections that may be joined.
-pub(super) struct Tunnel {
-    pub(super) client: Peer,
-    pub(super) upstream: Peer,
-    pub(super) permit: Permit,
 }
 
 /// Why nothing was dialled.

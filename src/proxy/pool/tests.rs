@@ -1,0 +1,99 @@
+use tokio::{
+    io::AsyncWriteExt,
+    net::TcpListener,
+    time::{advance, pause},
+};
+
+use super::*;
+use crate::destination::Scheme;
+
+fn key(client: &str, generation: u64, address: &str) -> Key {
+    Key {
+        client: ClientKey::Address(client.parse().unwrap()),
+        way: Way {
+            generation,
+            destination: Destination::parse_authority(Scheme::Http, "a.example:80").unwrap(),
+            addresses: [address.parse().unwrap()].into(),
+        },
+    }
+}
+
+/// Our end and the origin's.
+#[expect(clippy::disallowed_methods, reason = "a test is the peer")]
+async fn connection() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (ours, theirs) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (ours.unwrap(), theirs.unwrap().0)
+}
+
+#[tokio::test]
+async fn a_connection_serves_only_what_it_was_made_for() {
+    let pool = Pool::default();
+    let made_for = key("192.0.2.1", 1, "192.0.2.80:80");
+    let (ours, _theirs) = connection().await;
+    pool.keep(made_for.clone(), ours);
+    for other in [
+        key("192.0.2.2", 1, "192.0.2.80:80"),
+        key("192.0.2.1", 2, "192.0.2.80:80"),
+        key("192.0.2.1", 1, "192.0.2.81:80"),
+    ] {
+        assert!(pool.take(&other, true).is_none(), "{other:?}");
+    }
+    assert!(pool.take(&made_for, true).is_some());
+    assert!(pool.take(&made_for, true).is_none());
+}
+
+#[tokio::test]
+async fn what_the_origin_closed_or_wrote_to_is_not_used_again() {
+    let pool = Pool::default();
+    let key = key("192.0.2.1", 1, "192.0.2.80:80");
+    let (closed, theirs) = connection().await;
+    drop(theirs);
+    pool.keep(key.clone(), closed);
+    let (written, mut theirs) = connection().await;
+    theirs.write_all(b"HTTP/1.1 408 \r\n\r\n").await.unwrap();
+    pool.keep(key.clone(), written);
+    assert!(pool.take(&key, true).is_none());
+    assert_eq!(pool.lock().count, 0);
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_repeated_takes_only_a_fresh_connection() {
+    let pool = Pool::default();
+    let key = key("192.0.2.1", 1, "192.0.2.80:80");
+    let pairs = [connection().await, connection().await, connection().await];
+    pause();
+    let [one, two, three] = pairs.map(|(ours, theirs)| {
+        pool.keep(key.clone(), ours);
+        theirs
+    });
+    assert!(pool.take(&key, false).is_some());
+    advance(FRESH).await;
+    assert!(pool.take(&key, false).is_none(), "used too long ago");
+    assert!(pool.take(&key, true).is_some(), "good for a GET");
+    advance(KEPT).await;
+    pool.sweep();
+    assert_eq!(pool.lock().count, 0);
+    drop((one, two, three));
+}
+
+#[tokio::test]
+async fn one_client_cannot_take_all_the_room() {
+    let pool = Pool::default();
+    let mut theirs = Vec::new();
+    for at in 0..=MOST_PER_CLIENT {
+        let (ours, origin) = connection().await;
+        theirs.push(origin);
+        pool.keep(
+            key("192.0.2.1", 1, &format!("192.0.2.80:{}", 1 + at / 4)),
+            ours,
+        );
+    }
+    assert_eq!(pool.lock().count, MOST_PER_CLIENT);
+    let (ours, _origin) = connection().await;
+    pool.keep(key("192.0.2.2", 1, "192.0.2.80:80"), ours);
+    assert_eq!(pool.lock().count, MOST_PER_CLIENT + 1);
+    pool.clear();
+    assert_eq!(pool.lock().count, 0);
+}
