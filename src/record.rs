@@ -1,6 +1,8 @@
 //! What is recorded, schema version 1: one JSON line per event. Never a header, a body, a query
 //! string or a secret; what a client chose is escaped and cut (`MAX_FIELD`).
 
+pub(crate) mod encode;
+
 mod line;
 
 use std::{
@@ -93,6 +95,9 @@ pub enum Via {
 }
 
 impl Via {
+    /// Every road.
+    pub const ALL: &[Self] = &[Self::Connect, Self::Http, Self::Sni, Self::Host];
+
     /// As the record writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -171,6 +176,22 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every outcome.
+    pub const ALL: &[Self] = &[
+        Self::Done,
+        Self::ClientClosed,
+        Self::UpstreamClosed,
+        Self::Refused,
+        Self::Idle,
+        Self::Lifetime,
+        Self::Budget,
+        Self::PolicyChanged,
+        Self::RunEnded,
+        Self::Shutdown,
+        Self::Error,
+        Self::Crash,
+    ];
+
     /// As the record writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -227,6 +248,9 @@ pub enum DnsAnswer {
 }
 
 impl DnsAnswer {
+    /// Every answer.
+    pub const ALL: &[Self] = &[Self::Listener, Self::Empty, Self::NxDomain, Self::Refused];
+
     /// As the record writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -255,6 +279,15 @@ pub struct DnsRecord {
     pub rule: Option<Arc<str>>,
     /// What was answered.
     pub answer: DnsAnswer,
+}
+
+/// What a folded line stands for; the rest of the line is what all its events share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many events.
+    pub count: u64,
+    /// Some of what they differ in: `host:port`, raw targets or DNS names.
+    pub samples: Vec<String>,
 }
 
 /// Events that are neither an exchange nor a query.

@@ -1,8 +1,111 @@
-//! One line of the log, written and read.
-/// A line as read back.
-#[derive(Clone, Debug)]
-pub struct Line;
+//! A line of the log as read back.
+
+use std::net::{IpAddr, SocketAddr};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer};
+
+use super::SCHEMA;
+
+/// One event as it stands in the log. Codes stay text, and fields that are not known here are
+/// passed over, so that a log with later additions can be read.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those that CONTRACTS lists")]
+#[non_exhaustive]
+pub struct Line {
+    pub schema: u32,
+    #[serde(deserialize_with = "timestamp")]
+    pub ts: Timestamp,
+    pub event: String,
+    pub id: Option<String>,
+    pub run: Option<String>,
+    pub profile: Option<String>,
+    pub client: Option<IpAddr>,
+    pub via: Option<String>,
+    pub method: Option<String>,
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub path: Option<String>,
+    pub target: Option<String>,
+    pub decision: Option<String>,
+    pub reason: Option<String>,
+    pub rule: Option<String>,
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
+    pub status: Option<u16>,
+    pub upstream: Option<SocketAddr>,
+    pub sni: Option<String>,
+    pub ech: Option<bool>,
+    pub outcome: Option<String>,
+    pub bytes_up: Option<u64>,
+    pub bytes_down: Option<u64>,
+    pub duration_ms: Option<u64>,
+    pub name: Option<String>,
+    #[serde(rename = "type")]
+    pub record_type: Option<String>,
+    pub answer: Option<String>,
+    pub count: Option<u64>,
+    #[serde(default)]
+    pub samples: Vec<String>,
+}
+
 /// Why a line cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[error("not a record")]
-pub struct LineError;
+pub enum LineError {
+    /// It is torn, or of another program.
+    #[error("not a record")]
+    Foreign(#[from] serde_json::Error),
+    /// It was written by a version after this one.
+    #[error("schema {0} is newer than this program")]
+    Newer(u32),
+}
+
+impl Line {
+    /// Reads one line, with or without its newline.
+    pub fn parse(line: &[u8]) -> Result<Self, LineError> {
+        let line: Self = serde_json::from_slice(line)?;
+        if line.schema > SCHEMA {
+            return Err(LineError::Newer(line.schema));
+        }
+        Ok(line)
+    }
+}
+
+fn timestamp<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+    let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+    text.parse().map_err(serde::de::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_fields_and_events_are_read_and_foreign_lines_are_not() {
+        let line = Line::parse(
+            br#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"later","new":{"a":[1]}}"#,
+        )
+        .unwrap();
+        assert_eq!((line.event.as_str(), line.run), ("later", None));
+        for foreign in [
+            "",
+            "\n",
+            "{",
+            "null",
+            "[]",
+            r#"{"schema":1,"event":"close"}"#,
+            r#"{"schema":1,"ts":"yesterday","event":"close"}"#,
+            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"close"}{"#,
+        ] {
+            let error = Line::parse(foreign.as_bytes()).unwrap_err();
+            assert!(matches!(error, LineError::Foreign(_)), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_later_schema_is_not_guessed_at() {
+        let line = br#"{"schema":2,"ts":"2026-01-02T03:04:05.678Z","event":"close"}"#;
+        let error = Line::parse(line).unwrap_err();
+        assert_eq!(error.to_string(), "schema 2 is newer than this program");
+    }
+}
