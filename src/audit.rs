@@ -4,20 +4,47 @@
 pub mod metrics;
 
 mod fold;
+mod ids;
+mod journal;
 mod recovery;
 mod writer;
 
-use std::{io, sync::Arc};
-
-pub use self::metrics::Metrics;
-use crate::{
-    config,
-    record::{Closing, DecisionRecord, DnsRecord, Id, Notice},
+use std::{
+    fmt, io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
+use tokio::time::Instant;
+
+pub use self::metrics::Metrics;
+use self::{
+    fold::{Event, Fate, Fold, Folded},
+    ids::Ids,
+    journal::Journal,
+    writer::Writer,
+};
+use crate::{
+    config,
+    record::{Closing, DecisionRecord, DnsRecord, Id, Line, Notice, Outcome, Tally, encode},
+};
+
+/// Bytes of an ordinary line.
+const LINE: usize = 512;
+
 /// The log.
-#[derive(Debug)]
-pub struct AuditLog {}
+pub struct AuditLog {
+    journal: Mutex<Journal>,
+    /// As the journal was left, so that folding an event away takes no second lock.
+    failing: AtomicBool,
+    fold: Mutex<Fold>,
+    since: Instant,
+    ids: Arc<Ids>,
+    metrics: Arc<Metrics>,
+}
 
 /// Why a record cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +58,18 @@ pub enum AuditError {
         #[source]
         source: io::Error,
     },
+    /// The log's folder does not exist; it is not created, for nobody has said whose it is to be.
+    #[error("the folder of the audit log {0} does not exist: create it, writable by this user")]
+    NoFolder(String),
     /// Another process writes this file.
     #[error("the audit log {0} is in use by another process")]
     Locked(String),
-    /// Closes of earlier exchanges wait for room.
+    /// Records of what was let through earlier wait for room.
     #[error("the audit log cannot be written; {0} closing records wait")]
     Backlog(usize),
+    /// An event cannot be encoded.
+    #[error("failed to encode an audit record")]
+    Encode(#[from] serde_json::Error),
 }
 
 /// An exchange whose opening record is written. Room for its closing record is reserved: closing
@@ -45,6 +78,8 @@ pub enum AuditError {
 pub struct OpenExchange {
     log: Arc<AuditLog>,
     decision: Arc<DecisionRecord>,
+    /// The buffer of the opening line, kept for the closing one; none once that is written.
+    line: Option<Vec<u8>>,
 }
 
 impl AuditLog {
@@ -53,13 +88,49 @@ impl AuditLog {
         settings: &config::Audit,
         denials_recorded_per_minute: u32,
     ) -> Result<Arc<Self>, AuditError> {
-        let _ = (settings, denials_recorded_per_minute);
-        todo!()
+        let metrics = Arc::new(Metrics::default());
+        let writer = Writer::open(settings, Arc::clone(&metrics))?;
+        let unclosed = recovery::unclosed(writer.files()).map_err(|source| AuditError::Io {
+            path: writer.name().to_owned(),
+            source,
+        })?;
+        let log = Self::over(writer, metrics, denials_recorded_per_minute);
+        log.close_crashed(&unclosed)?;
+        Ok(Arc::new(log))
+    }
+
+    fn over(writer: Writer, metrics: Arc<Metrics>, denials_recorded_per_minute: u32) -> Self {
+        let ids = Arc::new(Ids::default());
+        let journal = Journal::new(writer, Arc::clone(&ids), Arc::clone(&metrics));
+        Self {
+            journal: Mutex::new(journal),
+            failing: AtomicBool::new(false),
+            fold: Mutex::new(Fold::new(denials_recorded_per_minute)),
+            since: Instant::now(),
+            ids,
+            metrics,
+        }
+    }
+
+    fn close_crashed(&self, unclosed: &[Line]) -> Result<(), AuditError> {
+        let mut line = Vec::with_capacity(LINE);
+        for decision in unclosed {
+            encode::crash(&mut line, decision)?;
+            self.with_journal(|journal| journal.append(&mut line))?;
+            self.metrics.crashed(Outcome::Crash);
+        }
+        if !unclosed.is_empty() {
+            tracing::warn!(
+                exchanges = unclosed.len(),
+                "closed what a crash left open in the audit log"
+            );
+        }
+        Ok(())
     }
 
     /// A fresh id.
     pub fn new_id(&self) -> Id {
-        todo!()
+        self.ids.next()
     }
 
     /// Writes the decision of an allowed exchange.
@@ -67,42 +138,125 @@ impl AuditLog {
         self: &Arc<Self>,
         decision: DecisionRecord,
     ) -> Result<OpenExchange, AuditError> {
-        let _ = decision;
-        todo!()
+        let mut line = Vec::with_capacity(LINE);
+        encode::decision(&mut line, &decision, None)?;
+        self.with_journal(|journal| journal.append_open(&mut line))?;
+        self.metrics.decided(&decision);
+        Ok(OpenExchange {
+            log: Arc::clone(self),
+            decision: Arc::new(decision),
+            line: Some(line),
+        })
     }
 
     /// Records a refusal; identical ones under flood, and distinct ones beyond the rate, are
     /// folded into one line with a count.
-    pub fn refused(&self, decision: DecisionRecord) -> Result<(), AuditError> {
-        let _ = decision;
-        todo!()
+    pub fn refused(&self, decision: &DecisionRecord) -> Result<(), AuditError> {
+        if self.judge(Event::Refusal(decision))? == Fate::Written {
+            let mut line = Vec::with_capacity(LINE);
+            encode::decision(&mut line, decision, None)?;
+            self.with_journal(|journal| journal.append(&mut line))?;
+        }
+        self.metrics.decided(decision);
+        Ok(())
     }
 
     /// Records a DNS query; folded likewise.
-    pub fn dns(&self, query: DnsRecord) -> Result<(), AuditError> {
-        let _ = query;
-        todo!()
+    pub fn dns(&self, query: &DnsRecord) -> Result<(), AuditError> {
+        if self.judge(Event::Query(query))? == Fate::Written {
+            let mut line = Vec::with_capacity(LINE);
+            encode::query(&mut line, self.new_id(), query, None)?;
+            self.with_journal(|journal| journal.append(&mut line))?;
+        }
+        self.metrics.answered(query);
+        Ok(())
     }
 
     /// Records an event about the proxy or a run.
-    pub fn notice(&self, notice: Notice) -> Result<(), AuditError> {
-        let _ = notice;
-        todo!()
+    pub fn notice(&self, notice: &Notice) -> Result<(), AuditError> {
+        match notice {
+            Notice::Stop => self.write_folded(self.fold().all()),
+            Notice::RunEnd { subject, .. } => {
+                if let Some(run) = &subject.run {
+                    self.write_folded(self.fold().of_run(run));
+                }
+            }
+            Notice::Start { .. }
+            | Notice::Reload { .. }
+            | Notice::RunStart { .. }
+            | Notice::RunExpired { .. } => {}
+        }
+        let mut line = Vec::with_capacity(LINE);
+        encode::notice(&mut line, self.new_id(), notice)?;
+        self.with_journal(|journal| journal.append(&mut line))
     }
 
-    /// Whether the log could be written at the last try; on failure tries anew.
+    /// Whether the log can be written: the file is there, and what an earlier failure left waiting
+    /// is written now.
     pub fn is_writable(&self) -> bool {
-        todo!()
+        self.with_journal(Journal::check).is_ok()
     }
 
     /// Writes folded lines whose window is over; called every second by the app and at the stop.
     pub fn flush(&self) {
-        todo!()
+        // While the log cannot be written, counts stay where they are.
+        if self.is_writable() {
+            self.write_folded(self.fold().over(self.since.elapsed()));
+        }
     }
 
     /// The counters, derived from the records.
     pub fn metrics(&self) -> &Metrics {
-        todo!()
+        &self.metrics
+    }
+
+    /// Folds an event away or not. Fails first where the log does: what is only counted must not
+    /// pass for recorded then.
+    fn judge(&self, event: Event<'_>) -> Result<Fate, AuditError> {
+        if self.failing.load(Ordering::Relaxed) {
+            self.with_journal(Journal::require)?;
+        }
+        let fate = self.fold().judge(event, self.since.elapsed());
+        match fate {
+            Fate::Written => {}
+            Fate::Counted => self.metrics.folded(),
+        }
+        Ok(fate)
+    }
+
+    fn write_folded(&self, lines: Vec<(Folded, Tally)>) {
+        for (folded, tally) in lines {
+            let mut line = Vec::with_capacity(LINE);
+            let id = self.new_id();
+            let encoded = match folded {
+                Folded::Refusal(record) => {
+                    let record = DecisionRecord { id, ..*record };
+                    encode::decision(&mut line, &record, Some(&tally))
+                }
+                Folded::Query(record) => encode::query(&mut line, id, &record, Some(&tally)),
+            };
+            match encoded {
+                Ok(()) => self.with_journal(|journal| journal.append_surely(line)),
+                Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
+            }
+        }
+    }
+
+    fn with_journal<T>(&self, write: impl FnOnce(&mut Journal) -> T) -> T {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = write(&mut journal);
+        self.failing.store(journal.is_failing(), Ordering::Relaxed);
+        written
+    }
+
+    fn fold(&self) -> std::sync::MutexGuard<'_, Fold> {
+        self.fold.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for AuditLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditLog").finish_non_exhaustive()
     }
 }
 
@@ -112,9 +266,37 @@ impl OpenExchange {
         &self.decision
     }
 
-    /// Writes the closing record; called once, by the drop of the permit.
-    pub(crate) fn close(&mut self, closing: Closing) {
-        let _ = (&self.log, closing);
-        todo!()
+    /// Writes the closing record; called once, by the drop of the permit. What comes after the
+    /// first call is passed over.
+    pub(crate) fn close(&mut self, closing: &Closing) {
+        let Some(mut line) = self.line.take() else {
+            return;
+        };
+        self.log.metrics.closed(closing);
+        let encoded = encode::close(&mut line, &self.decision, closing);
+        self.log.with_journal(|journal| match encoded {
+            Ok(()) => journal.append_close(line),
+            Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
+        });
     }
 }
+
+impl Drop for OpenExchange {
+    /// An exchange that no permit took over ends here; nothing flowed.
+    fn drop(&mut self) {
+        self.close(&Closing {
+            outcome: Outcome::Error,
+            reason: None,
+            status: None,
+            upstream: None,
+            sni: None,
+            ech: None,
+            bytes_up: 0,
+            bytes_down: 0,
+            duration: Duration::ZERO,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

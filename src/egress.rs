@@ -326,7 +326,7 @@ impl Authorizer {
         {
             run.summary().query(&query);
         }
-        self.audit.dns(query)
+        self.audit.dns(&query)
     }
 
     /// Puts a new configuration in force and cuts what it no longer allows. Returns the new
@@ -577,7 +577,7 @@ impl Authorizer {
             addresses: refusal.addresses,
             status: Denial::status_of(refusal.reason).filter(|_| !silent),
         };
-        if let Err(error) = self.audit.refused(record) {
+        if let Err(error) = self.audit.refused(&record) {
             tracing::error!(%error, "a refusal cannot be recorded");
         }
         denial

@@ -228,7 +228,7 @@ impl Drop for Permit {
             run.summary()
                 .allowed(&self.opened.listed.destination, up, down);
         }
-        self.opened.exchange.close(Closing {
+        self.opened.exchange.close(&Closing {
             outcome,
             reason: notes.reason,
             status: notes.status,

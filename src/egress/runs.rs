@@ -222,7 +222,7 @@ impl RunTable {
             registration,
         });
         if before.is_none() {
-            audit.notice(Notice::RunStart {
+            audit.notice(&Notice::RunStart {
                 subject: run.subject(),
                 allow: run
                     .registration
@@ -274,7 +274,7 @@ impl RunTable {
             .collect();
         for run in &expired {
             tracing::warn!(run = %run.id(), "run expired before it was removed");
-            if let Err(error) = audit.notice(Notice::RunExpired {
+            if let Err(error) = audit.notice(&Notice::RunExpired {
                 subject: run.subject(),
             }) {
                 tracing::error!(%error, "the expiry of a run cannot be recorded");
@@ -300,7 +300,7 @@ impl RunTable {
         }
         self.table.store(Arc::new(Table::new(runs)));
         let cut = u64::try_from(cut).unwrap_or(u64::MAX);
-        if let Err(error) = audit.notice(Notice::RunEnd {
+        if let Err(error) = audit.notice(&Notice::RunEnd {
             subject: run.subject(),
             cut,
         }) {
