@@ -54,14 +54,34 @@ fn syntax(report: &Report<'_>, text: &str, errors: &[SyntaxError]) -> bool {
                 "this key stands here twice; keep one of them",
             );
         } else {
-            report.add(
-                "",
-                Some(span.start),
-                format!("not TOML: {}", error.message()),
-            );
+            let message = explain(text, span.start, error.message());
+            report.add("", Some(span.start), format!("not TOML: {message}"));
         }
     }
     errors.iter().all(|error| error.message() == DUPLICATE)
+}
+
+/// What is wrong at the byte offset `at`; the parser takes a bare word for a kind of number.
+fn explain(text: &str, at: usize, message: &str) -> String {
+    let part_of_word = |c: char| c.is_alphanumeric() || "_-+.".contains(c);
+    let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
+    let start = before.trim_end_matches(part_of_word).len();
+    let end = at + after.find(|c| !part_of_word(c)).unwrap_or(after.len());
+    let word = text.get(start..end).unwrap_or_default();
+    let value_expected = [
+        "invalid float",
+        "invalid boolean",
+        "string values must be quoted",
+    ]
+    .iter()
+    .any(|kind| message.starts_with(kind));
+    if value_expected && word.is_empty() {
+        "the value is missing".to_owned()
+    } else if value_expected {
+        format!("{word:?} is no value; text stands in quotes, and only true and false are words")
+    } else {
+        message.trim_end_matches(", expected nothing").to_owned()
+    }
 }
 
 /// Reads every section; none when the policies do not fit together, which is then reported.

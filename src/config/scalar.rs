@@ -136,6 +136,9 @@ fn socket_hint(text: &str) -> String {
         let example = SocketAddr::new(ip, 3128);
         return format!("{text:?} has no port; write for example \"{example}\"");
     }
+    if let Some((_, rest)) = text.split_once("://") {
+        return format!("{text:?} has a scheme, which a listener does not; write \"{rest}\"");
+    }
     let port = text.strip_prefix(':').unwrap_or(text);
     if port.parse::<u16>().is_ok() {
         return format!(

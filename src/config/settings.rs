@@ -20,6 +20,7 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+const A_DURATION: &str = "a duration in quotes such as \"30s\"";
 const A_SOCKET: &str = "an address in quotes such as \"127.0.0.1:3128\"";
 pub(super) const A_PATH: &str = "an absolute path in quotes";
 const A_RANGE: &str = "an IP range in quotes such as \"10.20.0.0/16\"";
@@ -107,9 +108,21 @@ pub(super) fn dns(root: &mut Section<'_>) -> Dns {
                 dns_answer,
             )
             .unwrap_or(DnsAnswerSource::Listener),
-        ttl: duration(section, "ttl", 30 * SECOND, &(SECOND..=DAY)),
+        ttl: section
+            .parsed("ttl", A_DURATION, dns_ttl)
+            .unwrap_or(30 * SECOND),
         names: dns_names(section),
     })
+}
+
+/// RFC 1035 section 3.2.1: a TTL is whole seconds.
+fn dns_ttl(text: &str) -> Result<Duration, String> {
+    let ttl = scalar::duration(text, &(SECOND..=DAY))?;
+    if ttl.subsec_nanos() == 0 {
+        Ok(ttl)
+    } else {
+        Err(format!("{text:?} is not in whole seconds, as a TTL is"))
+    }
 }
 
 fn dns_answer(text: &str) -> Result<DnsAnswerSource, String> {
@@ -245,8 +258,7 @@ pub(super) fn duration(
     default: Duration,
     range: &RangeInclusive<Duration>,
 ) -> Duration {
-    let expected = "a duration in quotes such as \"30s\"";
-    let parsed = section.parsed(key, expected, |text| scalar::duration(text, range));
+    let parsed = section.parsed(key, A_DURATION, |text| scalar::duration(text, range));
     parsed.unwrap_or(default)
 }
 
