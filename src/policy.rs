@@ -241,3 +241,6 @@ impl Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -285,3 +285,6 @@ fn check_ranges(clients: &[ClientRange]) -> Vec<PolicySetError> {
     }
     errors
 }
+
+#[cfg(test)]
+mod tests;
