@@ -92,10 +92,7 @@ async fn request(session: Session, form: &Form, head: RequestHead) -> Option<Ses
 }
 
 fn judge(form: &Form, head: &RequestHead) -> Result<(Route, Framing), RouteError> {
-    let framing = Framing::of_request(head).map_err(|error| RouteError {
-        reason: error.reason(),
-        detail: error.to_string(),
-    })?;
+    let framing = Framing::of_request(head)?;
     let route = form.route(head)?;
     if forwarding::is_loop(head) {
         return Err(RouteError {

@@ -9,15 +9,12 @@ use super::{
     tunnel::{Undialled, dial},
 };
 use crate::{
-    destination::{Destination, Host, Scheme},
+    destination::Destination,
     egress::{Permit, Tunnel},
     policy::Reason,
     protocol::ClientHello,
     record::{Asked, Outcome, Via},
 };
-
-/// The destination port, whatever port the listener is bound to.
-const PORT: u16 = 443;
 
 /// Serves a connection up to the point where bytes may flow; none when it was refused.
 pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Box<Tunnel>> {
@@ -29,7 +26,7 @@ pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Box<
             return refuse(session, asked(None, None), Reason::NotTls).await;
         }
     };
-    let destination = match destination(&hello) {
+    let destination = match hello.destination() {
         Ok(destination) => destination,
         Err(reason) => return refuse(session, asked(None, hello.server_name), reason).await,
     };
@@ -42,16 +39,6 @@ pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Box<
             None
         }
     }
-}
-
-fn destination(hello: &ClientHello) -> Result<Destination, Reason> {
-    let name = hello.server_name.as_ref().ok_or(Reason::SniMissing)?;
-    let host = Host::parse(name).map_err(|_| Reason::BadRequest)?;
-    Ok(Destination {
-        scheme: Scheme::Https,
-        host,
-        port: PORT,
-    })
 }
 
 fn asked(destination: Option<Destination>, server_name: Option<String>) -> Asked {

@@ -120,18 +120,23 @@ async fn what_was_received_before_goes_first() {
 #[tokio::test]
 async fn a_bulk_transfer_arrives_whole_both_ways() {
     const SIZE: usize = 20 * 1024 * 1024;
+    let expected = |at: usize, seed: u8| {
+        at.to_le_bytes()[..4]
+            .iter()
+            .fold(seed, |a, b| a.wrapping_mul(31) ^ b)
+    };
     let peers = async |client: TcpStream, origin: TcpStream| {
         let (client, origin) = (client.into_split(), origin.into_split());
-        let send = async |mut half: tokio::net::tcp::OwnedWriteHalf, seed: usize| {
-            let bytes: Vec<u8> = (0..SIZE).map(|at| ((at * 31 + seed) % 251) as u8).collect();
+        let send = async |mut half: tokio::net::tcp::OwnedWriteHalf, seed: u8| {
+            let bytes: Vec<u8> = (0..SIZE).map(|at| expected(at, seed)).collect();
             half.write_all(&bytes).await.unwrap();
             half.shutdown().await.unwrap();
         };
-        let receive = async |mut half: tokio::net::tcp::OwnedReadHalf, seed: usize| {
+        let receive = async |mut half: tokio::net::tcp::OwnedReadHalf, seed: u8| {
             let mut bytes = Vec::new();
             half.read_to_end(&mut bytes).await.unwrap();
             assert_eq!(bytes.len(), SIZE);
-            let wrong = (0..SIZE).find(|at| bytes[*at] != ((at * 31 + seed) % 251) as u8);
+            let wrong = (0..SIZE).find(|at| bytes[*at] != expected(*at, seed));
             assert_eq!(wrong, None);
         };
         tokio::join!(
@@ -141,7 +146,7 @@ async fn a_bulk_transfer_arrives_whole_both_ways() {
             receive(client.0, 2)
         );
     };
-    let size = SIZE as u64;
+    let size = u64::try_from(SIZE).unwrap();
     let relayed = Relayed::new().await.during(peers).await;
     assert_eq!(relayed, (Outcome::Done, size, size));
 }
