@@ -101,7 +101,7 @@ impl Answerer {
                 &self.settings,
                 ours,
                 |name| self.authorizer.judge_query(from, name),
-                |query| self.authorizer.record_query(query),
+                |query| self.authorizer.record_query(&query),
             )
         };
         catch_unwind(AssertUnwindSafe(answer)).unwrap_or_else(|_| {

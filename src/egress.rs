@@ -42,7 +42,7 @@ use crate::{
     destination::{AddressGuard, Destination, Name, Surroundings, VettedAddrs},
     drain::Tasks,
     listener::interfaces,
-    policy::{Decision, PolicySet, Reason, Verdict},
+    policy::{Decision, Mode, PolicySet, Reason, Verdict},
     protocol::Denial,
     record::{Asked, DecisionRecord, DnsRecord, Id, Outcome, Subject},
     resolver::{ResolveError, Resolved, Resolver},
@@ -155,6 +155,26 @@ impl Authorizer {
     /// Counts the configurations that were in force since the start, from 1.
     pub fn generation(&self) -> u64 {
         self.rules.load().generation
+    }
+
+    /// Whether a client of ours speaks from there.
+    pub fn knows(&self, from: Endpoint) -> bool {
+        self.identify(&self.rules.load(), from).is_ok()
+    }
+
+    /// The names of the profiles in `mode`.
+    pub fn profiles_in(&self, mode: Mode) -> Vec<String> {
+        let rules = self.rules.load();
+        let names = rules.policies.profile_names();
+        names
+            .filter(|name| {
+                rules
+                    .policies
+                    .profile(name)
+                    .is_some_and(|found| found.mode() == mode)
+            })
+            .map(ToString::to_string)
+            .collect()
     }
 
     /// How many client connections are open.
@@ -317,14 +337,14 @@ impl Authorizer {
     }
 
     /// Records a query that was judged; when this fails the answer is SERVFAIL.
-    pub fn record_query(&self, query: DnsRecord) -> Result<(), crate::audit::AuditError> {
+    pub fn record_query(&self, query: &DnsRecord) -> Result<(), crate::audit::AuditError> {
         if let Some(run) = query
             .subject
             .run
             .as_ref()
             .and_then(|run| self.runs.find(run))
         {
-            run.summary().query(&query);
+            run.summary().query(query);
         }
         self.audit.dns(&query)
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::{Authorizer, ClientKey, Endpoint};
 use crate::{config::Limits, destination::Name, policy::Reason};
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// A client connection's place among the open ones, and what it has sent so far.
 pub struct Connection {
@@ -55,7 +55,7 @@ impl std::fmt::Debug for Connection {
         f.debug_struct("Connection")
             .field("key", &self.key)
             .field("from", &self.from)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 

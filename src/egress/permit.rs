@@ -222,7 +222,7 @@ impl Drop for Permit {
         );
         let outcome = notes
             .outcome
-            .or(self.opened.listed.cause())
+            .or_else(|| self.opened.listed.cause())
             .unwrap_or(Outcome::Error);
         if let Some(run) = &self.opened.client.run {
             run.summary()

@@ -192,7 +192,7 @@ impl RunTable {
     ) -> Result<(), RegistrationError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load();
-        self.check_sources(&table, &registration, policies)?;
+        check_sources(&table, &registration, policies)?;
         let before = table.runs.get(&registration.run).map(Arc::clone);
         if before.as_ref().is_some_and(|run| run.is_ended()) {
             return Err(RegistrationError::Ending(registration.run));
@@ -235,32 +235,6 @@ impl RunTable {
         let mut runs = table.runs.clone();
         runs.insert(run.id().clone(), run);
         self.table.store(Arc::new(Table::new(runs)));
-        Ok(())
-    }
-
-    fn check_sources(
-        &self,
-        table: &Table,
-        registration: &Registration,
-        policies: &PolicySet,
-    ) -> Result<(), RegistrationError> {
-        if registration.sources.is_empty() {
-            return Err(RegistrationError::NoSource);
-        }
-        for source in &registration.sources {
-            if policies.client(*source).is_some() {
-                return Err(RegistrationError::SourceConfigured(*source));
-            }
-            match table.by_source.get(source) {
-                Some(holder) if *holder.id() != registration.run => {
-                    return Err(RegistrationError::SourceTaken {
-                        source_address: *source,
-                        holder: holder.id().clone(),
-                    });
-                }
-                Some(_) | None => {}
-            }
-        }
         Ok(())
     }
 
@@ -343,6 +317,31 @@ impl Table {
             sources,
         }
     }
+}
+
+fn check_sources(
+    table: &Table,
+    registration: &Registration,
+    policies: &PolicySet,
+) -> Result<(), RegistrationError> {
+    if registration.sources.is_empty() {
+        return Err(RegistrationError::NoSource);
+    }
+    for source in &registration.sources {
+        if policies.client(*source).is_some() {
+            return Err(RegistrationError::SourceConfigured(*source));
+        }
+        match table.by_source.get(source) {
+            Some(holder) if *holder.id() != registration.run => {
+                return Err(RegistrationError::SourceTaken {
+                    source_address: *source,
+                    holder: holder.id().clone(),
+                });
+            }
+            Some(_) | None => {}
+        }
+    }
+    Ok(())
 }
 
 /// Whether two registrations differ in their expiry only.
