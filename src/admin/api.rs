@@ -1,0 +1,338 @@
+//! The routes of the admin socket and their JSON.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Method, Request, Response, StatusCode, body::Incoming, header};
+use serde::{Deserialize, Serialize};
+
+use super::{Admin, metrics};
+use crate::{
+    egress::{Registration, RegistrationError, runs::Run},
+    policy::{Pattern, PatternError},
+    record::{RunId, RunIdError},
+};
+
+/// The largest body of a request, in bytes: room for some ten thousand patterns.
+const MAX_BODY: usize = 1024 * 1024;
+
+/// The longest `expires_in`: a launcher repeats its registration well within a day.
+const MAX_EXPIRY: Duration = Duration::from_hours(24);
+
+/// The body of `PUT /v1/runs/{run}`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PutRun {
+    sources: Vec<IpAddr>,
+    #[serde(default)]
+    listener: Option<Ipv4Addr>,
+    #[serde(default)]
+    profile: Option<Arc<str>>,
+    #[serde(default)]
+    allow: Vec<String>,
+    expires_in: String,
+}
+
+/// A run as `GET /v1/runs` lists it.
+#[derive(Debug, Serialize)]
+struct RunLine {
+    run: String,
+    sources: Vec<IpAddr>,
+    listener: Option<Ipv4Addr>,
+    profile: Option<Arc<str>>,
+    allow: Vec<String>,
+    expires_in_ms: u128,
+    ended: bool,
+}
+
+/// Why a call is refused; each becomes a problem document.
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("there is nothing at {0}")]
+    NotFound(String),
+    #[error("{0} is not answered here")]
+    MethodNotAllowed(Method),
+    #[error("there is no run {0}")]
+    NoRun(RunId),
+    #[error(transparent)]
+    RunId(#[from] RunIdError),
+    #[error("the body is not a registration: {0}")]
+    Body(String),
+    #[error("allow[{at}] {text:?}: {source}")]
+    Pattern {
+        at: usize,
+        text: String,
+        source: PatternError,
+    },
+    #[error("expires_in {0:?} is not a duration from 1s to 24h, for example \"90s\"")]
+    Expiry(String),
+    #[error(transparent)]
+    Registration(#[from] RegistrationError),
+    #[error("{0}")]
+    Reload(String),
+}
+
+impl Problem {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::NotFound(_) | Self::NoRun(_) => StatusCode::NOT_FOUND,
+            Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::RunId(_) | Self::Body(_) | Self::Pattern { .. } | Self::Expiry(_) => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::Reload(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Registration(error) => match error {
+                RegistrationError::SourceTaken { .. }
+                | RegistrationError::SourceConfigured(_)
+                | RegistrationError::Ending(_) => StatusCode::CONFLICT,
+                RegistrationError::NoSource
+                | RegistrationError::Profile(_)
+                | RegistrationError::BeyondCeiling(_) => StatusCode::BAD_REQUEST,
+                RegistrationError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+            },
+        }
+    }
+}
+
+type Answer = Response<Full<Bytes>>;
+
+/// Answers one request of the admin socket.
+pub(super) async fn respond(admin: &Admin, request: Request<Incoming>) -> Answer {
+    route(admin, request)
+        .await
+        .unwrap_or_else(|problem| problem_document(&problem))
+}
+
+/// Answers one request of the Prometheus listener, which knows `/metrics` and nothing else.
+pub(super) fn metrics_only<B>(admin: &Admin, request: &Request<B>) -> Answer {
+    if request.uri().path() != "/metrics" {
+        return problem_document(&Problem::NotFound(request.uri().path().to_owned()));
+    }
+    if *request.method() != Method::GET {
+        return problem_document(&Problem::MethodNotAllowed(request.method().clone()));
+    }
+    metrics_text(admin)
+}
+
+async fn route(admin: &Admin, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    match (path.as_str(), &method) {
+        ("/healthz", &Method::GET) => Ok(healthz(admin)),
+        ("/metrics", &Method::GET) => Ok(metrics_text(admin)),
+        ("/v1/reload", &Method::POST) => reload(admin),
+        ("/v1/runs", &Method::GET) => {
+            let runs: Vec<RunLine> = admin
+                .authorizer
+                .runs()
+                .all()
+                .iter()
+                .map(|run| line(run))
+                .collect();
+            Ok(json(StatusCode::OK, &runs))
+        }
+        ("/healthz" | "/metrics" | "/v1/reload" | "/v1/runs", _) => {
+            Err(Problem::MethodNotAllowed(method))
+        }
+        _ => match path.strip_prefix("/v1/runs/") {
+            Some(run) => {
+                let run = RunId::parse(run)?;
+                one_run(admin, run, request).await
+            }
+            None => Err(Problem::NotFound(path)),
+        },
+    }
+}
+
+async fn one_run(admin: &Admin, run: RunId, request: Request<Incoming>) -> Result<Answer, Problem> {
+    let runs = &admin.authorizer;
+    match *request.method() {
+        Method::GET => {
+            let found = runs.runs().find(&run).ok_or(Problem::NoRun(run))?;
+            Ok(json(StatusCode::OK, &found.summary().to_json()))
+        }
+        Method::PUT => {
+            let body = Limited::new(request.into_body(), MAX_BODY)
+                .collect()
+                .await
+                .map_err(|error| Problem::Body(error.to_string()))?
+                .to_bytes();
+            runs.register(registration(run, &body)?)?;
+            Ok(json(StatusCode::OK, &serde_json::json!({})))
+        }
+        Method::DELETE => {
+            let summary = runs.remove_run(&run).await.ok_or(Problem::NoRun(run))?;
+            Ok(json(StatusCode::OK, &summary))
+        }
+        _ => Err(Problem::MethodNotAllowed(request.method().clone())),
+    }
+}
+
+fn registration(run: RunId, body: &[u8]) -> Result<Registration, Problem> {
+    let put: PutRun =
+        serde_json::from_slice(body).map_err(|error| Problem::Body(error.to_string()))?;
+    let mut allow = Vec::with_capacity(put.allow.len());
+    for (at, text) in put.allow.into_iter().enumerate() {
+        match Pattern::parse_allow(&text) {
+            Ok(pattern) => allow.push(pattern),
+            Err(source) => return Err(Problem::Pattern { at, text, source }),
+        }
+    }
+    let expires_in = put
+        .expires_in
+        .parse::<jiff::SignedDuration>()
+        .ok()
+        .and_then(|duration| Duration::try_from(duration).ok())
+        .filter(|duration| (Duration::from_secs(1)..=MAX_EXPIRY).contains(duration))
+        .ok_or(Problem::Expiry(put.expires_in))?;
+    Ok(Registration {
+        run,
+        sources: put
+            .sources
+            .into_iter()
+            .map(|source| source.to_canonical())
+            .collect(),
+        listener: put.listener,
+        profile: put.profile,
+        allow,
+        expires_in,
+    })
+}
+
+fn line(run: &Run) -> RunLine {
+    let registration = run.registration();
+    RunLine {
+        run: registration.run.to_string(),
+        sources: registration.sources.clone(),
+        listener: registration.listener,
+        profile: registration.profile.clone(),
+        allow: registration.allow.iter().map(ToString::to_string).collect(),
+        expires_in_ms: run.expires_in().as_millis(),
+        ended: run.is_ended(),
+    }
+}
+
+fn healthz(admin: &Admin) -> Answer {
+    let report = admin.health.report(&admin.authorizer);
+    let status = if report.is_ok() {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    json(status, &report)
+}
+
+fn reload(admin: &Admin) -> Result<Answer, Problem> {
+    match admin.reloader.reload() {
+        Ok(reloaded) => Ok(json(StatusCode::OK, &reloaded)),
+        Err(error) => Err(Problem::Reload(error.to_string())),
+    }
+}
+
+fn metrics_text(admin: &Admin) -> Answer {
+    let text = metrics::render(admin);
+    answer(
+        StatusCode::OK,
+        "text/plain; version=0.0.4; charset=utf-8",
+        text.into_bytes(),
+    )
+}
+
+/// RFC 9457.
+fn problem_document(problem: &Problem) -> Answer {
+    let status = problem.status();
+    let body = serde_json::json!({
+        "type": "about:blank",
+        "title": status.canonical_reason(),
+        "status": status.as_u16(),
+        "detail": problem.to_string(),
+    });
+    answer(
+        status,
+        "application/problem+json",
+        body.to_string().into_bytes(),
+    )
+}
+
+fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(body) => answer(status, "application/json", body),
+        Err(error) => {
+            tracing::error!(%error, "an admin answer cannot be written as JSON");
+            answer(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "application/json",
+                b"{}".to_vec(),
+            )
+        }
+    }
+}
+
+fn answer(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static(content_type),
+    );
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> Result<Registration, String> {
+        let run = RunId::parse("01JD").unwrap();
+        registration(run, body.as_bytes()).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn a_registration_is_read_strictly() {
+        let whole = r#"{"sources": ["10.231.0.3", "::ffff:10.231.0.4"], "listener": "10.231.0.2",
+                        "profile": "default", "allow": ["api.example.com"], "expires_in": "90s"}"#;
+        let read_whole = read(whole).unwrap();
+        assert_eq!(read_whole.expires_in, Duration::from_secs(90));
+        assert_eq!(read_whole.sources[1], IpAddr::from([10, 231, 0, 4]));
+        for (body, expected) in [
+            ("", "the body is not a registration"),
+            (r#"{"sources": []}"#, "missing field `expires_in`"),
+            (
+                r#"{"sources": ["x"], "expires_in": "1s"}"#,
+                "invalid IP address",
+            ),
+            (
+                r#"{"source": [], "expires_in": "1s"}"#,
+                "unknown field `source`",
+            ),
+            (
+                r#"{"sources": [], "expires_in": "0s"}"#,
+                "is not a duration from 1s to 24h",
+            ),
+            (
+                r#"{"sources": [], "expires_in": "-5s"}"#,
+                "is not a duration from 1s to 24h",
+            ),
+            (
+                r#"{"sources": [], "expires_in": "25h"}"#,
+                "is not a duration from 1s to 24h",
+            ),
+            (
+                r#"{"sources": [], "expires_in": "90"}"#,
+                "is not a duration from 1s to 24h",
+            ),
+            (
+                r#"{"sources": [], "allow": ["*"], "expires_in": "9s"}"#,
+                "allow[0] \"*\"",
+            ),
+        ] {
+            let problem = read(body).unwrap_err();
+            assert!(problem.contains(expected), "{body}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Whether all is well, told truthfully: bound, able to record, and not draining.
+
+use std::sync::{
+    Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde::Serialize;
+
+use super::Bound;
+use crate::{egress::Authorizer, policy::Mode};
+
+/// What health is judged by besides the audit log.
+#[derive(Debug, Default)]
+pub struct Health {
+    bound: OnceLock<Bound>,
+    warnings: Mutex<Vec<String>>,
+    reload_problem: Mutex<Option<String>>,
+    draining: AtomicBool,
+}
+
+/// The answer of `GET /healthz`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// `ok`, or what is wrong: `starting`, `audit_unavailable`, `draining`.
+    pub status: &'static str,
+    /// The package version.
+    pub version: &'static str,
+    /// Counts the configurations that were in force since the start.
+    pub generation: u64,
+    /// The profiles in report mode, through which data can leave by name.
+    pub report_mode: Vec<String>,
+    /// What was warned about at the start or the last reload.
+    pub warnings: Vec<String>,
+    /// Why the last reload failed; the configuration before it is still in force.
+    pub reload_problem: Option<String>,
+    /// What the proxy listens on.
+    pub listeners: Bound,
+}
+
+impl Report {
+    /// Whether `GET /healthz` answers 200.
+    pub fn is_ok(&self) -> bool {
+        self.status == "ok"
+    }
+}
+
+impl Health {
+    /// Every listener is bound.
+    pub fn set_bound(&self, bound: Bound) {
+        drop(self.bound.set(bound));
+    }
+
+    /// The drain began.
+    pub fn set_draining(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// What the configuration in force should make an operator think of.
+    pub fn set_warnings(&self, warnings: Vec<String>) {
+        *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
+    }
+
+    /// How the last reload went.
+    pub fn set_reload(&self, problem: Option<String>) {
+        *self
+            .reload_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    /// The state now.
+    pub fn report(&self, authorizer: &Authorizer) -> Report {
+        let status = if self.draining.load(Ordering::Relaxed) {
+            "draining"
+        } else if self.bound.get().is_none() {
+            "starting"
+        } else if authorizer.audit().is_writable() {
+            "ok"
+        } else {
+            "audit_unavailable"
+        };
+        Report {
+            status,
+            version: env!("CARGO_PKG_VERSION"),
+            generation: authorizer.generation(),
+            report_mode: authorizer.profiles_in(Mode::Report),
+            warnings: self
+                .warnings
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            reload_problem: self
+                .reload_problem
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
+            listeners: self.bound.get().cloned().unwrap_or_default(),
+        }
+    }
+}
