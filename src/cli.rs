@@ -151,7 +151,7 @@ fn dispatch(
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Serve(args) => serve::run(args, environment, out),
+        Command::Serve(args) => serve::run(args, environment),
         Command::Check(args) => check::run(args, environment, out),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),

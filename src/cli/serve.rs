@@ -1,8 +1,22 @@
 //! `eclusa serve`: the proxy and the DNS server, until signalled.
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::Arc,
+};
 
-use super::{Environment, config_file};
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::mpsc,
+};
+
+use super::{CliError, Environment, config_file};
+use crate::{
+    app::{App, BindError, Signal},
+    config::Config,
+    resolver::HickoryLookup,
+};
 
 /// `eclusa serve`
 #[derive(Debug, clap::Args)]
@@ -13,12 +27,83 @@ pub(crate) struct ServeArgs {
 }
 
 /// Runs until SIGTERM or SIGINT.
-pub(crate) fn run(
-    args: &ServeArgs,
-    environment: &Environment,
-    _out: &mut dyn Write,
-) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
     let path = config_file::locate(args.config.as_deref(), environment);
-    let _config = config_file::load(&path)?;
-    todo!()
+    let config = config_file::load(&path)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(config, path))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(config: Config, path: PathBuf) -> anyhow::Result<()> {
+    // Signals are caught before anything is bound, so that none ends us half-way.
+    let signals = Signals::catch()?;
+    for warning in &config.warnings {
+        tracing::warn!(%warning, "configuration");
+    }
+    let lookup = HickoryLookup::new(&config.resolver)?;
+    let app = App::bind(config, Box::new(move || load(&path)), Arc::new(lookup))
+        .await
+        .map_err(exit_status)?;
+    for (listener, address) in app.bound().all() {
+        tracing::info!(listener, %address, "listening");
+    }
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
+    let (send, receive) = mpsc::channel(1);
+    let forward = signals.forward(send);
+    tokio::pin!(forward);
+    let run = app.run(receive);
+    tokio::pin!(run);
+    tokio::select! {
+        () = &mut run => {}
+        () = &mut forward => run.await,
+    }
+    Ok(())
+}
+
+fn load(path: &Path) -> Result<Config, Box<dyn std::error::Error + Send + Sync>> {
+    Ok(config_file::load(path)?)
+}
+
+/// A configuration that cannot work here is a mistake in it; everything else is a failure to run.
+fn exit_status(error: BindError) -> anyhow::Error {
+    match error {
+        BindError::NothingToServe | BindError::Descriptors(_) => {
+            CliError::Usage(error.to_string()).into()
+        }
+        BindError::Listener { .. } | BindError::Admin(_) | BindError::Audit(_) => error.into(),
+    }
+}
+
+/// The signals that steer `serve`.
+struct Signals {
+    hangup: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Self> {
+        Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    /// Passes them on for as long as somebody listens.
+    async fn forward(mut self, to: mpsc::Sender<Signal>) {
+        loop {
+            let signal = tokio::select! {
+                _ = self.hangup.recv() => Signal::Reload,
+                _ = self.interrupt.recv() => Signal::Stop,
+                _ = self.terminate.recv() => Signal::Stop,
+            };
+            if to.send(signal).await.is_err() {
+                return;
+            }
+        }
+    }
 }

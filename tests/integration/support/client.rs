@@ -97,3 +97,17 @@ pub fn client_hello(name: &str) -> Vec<u8> {
     }
     bytes
 }
+
+/// Connects from a source address of this host's loopback.
+pub fn dial_from(source: &str, address: SocketAddr) -> TcpStream {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let source = SocketAddr::new(source.parse().unwrap(), 0);
+    socket.bind(&source.into()).expect("a loopback address");
+    socket
+        .connect_timeout(&address.into(), PATIENCE)
+        .expect("the proxy accepts");
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}

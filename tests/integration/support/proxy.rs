@@ -97,8 +97,8 @@ file = "{dir}/audit.jsonl"
     pub fn listener(&self, kind: &str) -> SocketAddr {
         self.log()
             .iter()
-            .find(|entry| message(entry) == "listening" && entry["fields"]["listener"] == kind)
-            .and_then(|entry| entry["fields"]["address"].as_str()?.parse().ok())
+            .find(|entry| message(entry) == "listening" && entry["listener"] == kind)
+            .and_then(|entry| entry["address"].as_str()?.parse().ok())
             .unwrap_or_else(|| panic!("no listener {kind}"))
     }
 
@@ -191,5 +191,5 @@ pub fn command() -> Command {
 }
 
 fn message(entry: &Value) -> &str {
-    entry["fields"]["message"].as_str().unwrap_or_default()
+    entry["message"].as_str().unwrap_or_default()
 }

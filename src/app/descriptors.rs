@@ -1,0 +1,94 @@
+//! Room for open files: the soft limit is raised to fit the configured connections.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Descriptors of one client connection: its socket and the origin's.
+const PER_CONNECTION: u64 = 2;
+
+/// Kept for listeners, look-ups, the log and the admin socket.
+const RESERVED: u64 = 128;
+
+/// The process may not open enough files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "limits.connections = {connections} needs {needed} open files, but the hard limit is {hard}: \
+     lower limits.connections or raise the limit (ulimit -n, LimitNOFILE, --ulimit nofile)"
+)]
+pub struct DescriptorError {
+    /// The configured connections.
+    pub connections: usize,
+    /// Open files that these take.
+    pub needed: u64,
+    /// The hard limit of this process.
+    pub hard: u64,
+}
+
+/// Raises the soft limit of open files for `connections`, and gives how many connections fit
+/// beside what is reserved.
+pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let hard = maximum.unwrap_or(u64::MAX);
+    let needed = u64::try_from(connections)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(PER_CONNECTION);
+    if hard < needed {
+        return Err(DescriptorError {
+            connections,
+            needed,
+            hard,
+        });
+    }
+    let wanted = needed.saturating_add(RESERVED).min(hard);
+    if current.is_some_and(|soft| soft < wanted)
+        && let Err(error) = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                maximum,
+            },
+        )
+    {
+        tracing::error!(%error, wanted, "cannot raise the limit of open files");
+        return Err(DescriptorError {
+            connections,
+            needed,
+            hard: current.unwrap_or(hard),
+        });
+    }
+    Ok(fitting(connections, hard))
+}
+
+/// Connections that leave the reserve free, at most those configured.
+fn fitting(connections: usize, hard: u64) -> usize {
+    let room = hard.saturating_sub(RESERVED) / PER_CONNECTION;
+    connections.min(usize::try_from(room).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_is_never_taken_by_connections() {
+        for (connections, hard, expected) in [
+            (10_000, 1_048_576, 10_000),
+            (10_000, 20_000, 9_936),
+            (100, 1_024, 100),
+        ] {
+            assert_eq!(
+                fitting(connections, hard),
+                expected,
+                "{connections} of {hard}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_cannot_fit_is_an_error_that_says_what_to_do() {
+        let error = fit(usize::MAX / 4).unwrap_err();
+        assert!(
+            error.to_string().contains("lower limits.connections"),
+            "{error}"
+        );
+    }
+}
