@@ -1,6 +1,7 @@
-//! The `Lookup` seam: hickory-resolver, or a scripted fake.
+//! The `Lookup` seam: hickory's transports, or a scripted fake.
 
 mod chain;
+mod connection;
 mod server;
 mod system;
 
@@ -13,13 +14,10 @@ use std::{
     time::Duration,
 };
 
-use hickory_resolver::proto::rr::{Name as DnsName, RecordType};
+use hickory_net::proto::rr::{Name as DnsName, RecordType};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use rustls_pki_types::{CertificateDer, pem::PemObject};
-use tokio::{
-    sync::Semaphore,
-    time::{self, Instant},
-};
+use tokio::time::{self, Instant};
 
 use self::server::{Found, Server, Trouble};
 use crate::{
@@ -60,9 +58,6 @@ pub trait Lookup: fmt::Debug + Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Answer, LookupError>> + Send + 'a>>;
 }
 
-/// The most look-ups at a time; each has a socket or two. More wait, within their budget.
-const CONCURRENT: usize = 256;
-
 /// How long the second family may take once the first has answered with addresses: some zones
 /// never answer AAAA.
 const GRACE: Duration = Duration::from_secs(1);
@@ -70,13 +65,12 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long half an answer is kept at most: the other half may be back soon.
 const HALF_TTL: Duration = Duration::from_secs(30);
 
-/// hickory-resolver's transports over the configured servers, and nothing above them: what is
-/// asked, of whom and for how long is decided here. Answers are not kept.
+/// The configured servers, asked through hickory's transports; what is asked, of whom and for how
+/// long is decided here. Answers are not kept.
 #[derive(Debug)]
 pub struct HickoryLookup {
     servers: Vec<Server>,
     timeout: Duration,
-    places: Semaphore,
 }
 
 impl HickoryLookup {
@@ -85,29 +79,28 @@ impl HickoryLookup {
     /// # Errors
     /// An unreadable `/etc/resolv.conf` or `ca`, named.
     pub fn new(settings: &config::Resolver) -> Result<Self, LookupSetupError> {
-        let tls = tls_config(settings)?;
-        let mut servers = Vec::new();
+        let tls = Arc::new(tls_config(settings)?);
+        let mut upstreams = Vec::new();
         for upstream in &settings.servers {
             match upstream {
                 Upstream::System => {
-                    let system = system::name_servers()?;
-                    for address in system {
-                        let upstream = Upstream::Udp(address);
-                        servers.push(Server::new(&upstream, settings.timeout, &tls)?);
-                    }
+                    upstreams.extend(system::name_servers()?.into_iter().map(Upstream::Udp));
                 }
                 Upstream::Udp(_) | Upstream::Tls { .. } | Upstream::Https { .. } => {
-                    servers.push(Server::new(upstream, settings.timeout, &tls)?);
+                    upstreams.push(upstream.clone());
                 }
             }
         }
-        if servers.is_empty() {
+        if upstreams.is_empty() {
             return Err(LookupSetupError("no server is configured".to_owned()));
         }
+        let patience = settings.timeout / u32::try_from(upstreams.len()).unwrap_or(u32::MAX);
+        let servers = upstreams
+            .iter()
+            .map(|upstream| Server::new(upstream, patience, &tls));
         Ok(Self {
-            servers,
+            servers: servers.collect::<Result<_, _>>()?,
             timeout: settings.timeout,
-            places: Semaphore::new(CONCURRENT),
         })
     }
 
@@ -116,9 +109,6 @@ impl HickoryLookup {
         // With its final dot the name is absolute (RFC 1034 section 3.1).
         let name = DnsName::from_ascii(format!("{name}."))
             .map_err(|_| LookupError::Failed("the name cannot be asked for".to_owned()))?;
-        let Ok(Ok(_place)) = time::timeout_at(deadline, self.places.acquire()).await else {
-            return Err(LookupError::Timeout);
-        };
         let ipv4 = self.ask_servers(&name, RecordType::A, deadline);
         let ipv6 = self.ask_servers(&name, RecordType::AAAA, deadline);
         both(ipv4, ipv6, deadline).await

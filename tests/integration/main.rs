@@ -3,4 +3,5 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
 
 mod admin;
+mod resolver;
 mod support;

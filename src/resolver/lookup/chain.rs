@@ -2,9 +2,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use hickory_resolver::proto::{
+use hickory_net::proto::{
     op::{Message, ResponseCode},
-    rr::{Name, RData, RecordType},
+    rr::{DNSClass, Name, RData, RecordType},
 };
 
 /// The most aliases followed, whether they stand in one answer or in several.
@@ -49,7 +49,10 @@ impl Chain {
         loop {
             let of_tail = || {
                 let tail = &self.tail;
-                response.answers.iter().filter(move |r| r.name == *tail)
+                response
+                    .answers
+                    .iter()
+                    .filter(move |record| record.name == *tail && record.dns_class == DNSClass::IN)
             };
             let mut ttl = self.ttl;
             let addresses: Vec<IpAddr> = of_tail()
@@ -92,7 +95,7 @@ impl Chain {
 
 #[cfg(test)]
 mod tests {
-    use hickory_resolver::proto::{
+    use hickory_net::proto::{
         op::OpCode,
         rr::{
             Record,

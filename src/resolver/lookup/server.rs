@@ -1,4 +1,4 @@
-//! One upstream server: how it is reached, what it says, and whether it is in trouble.
+//! One upstream server: how it is asked, what it says, and whether it is in trouble.
 
 use std::{
     fmt,
@@ -7,26 +7,24 @@ use std::{
     time::Duration,
 };
 
-use hickory_resolver::{
-    NameServerPool, PoolContext, TlsConfig,
-    config::{ConnectionConfig, NameServerConfig, ResolverOpts, ServerOrderingStrategy},
-    net::{
-        DnsError, NetError,
-        runtime::TokioRuntimeProvider,
-        xfer::{DnsHandle, FirstAnswer},
-    },
+use hickory_net::{
+    NetError,
     proto::{
-        op::{DnsRequestOptions, DnsResponse, Query},
+        op::{DnsRequest, DnsRequestOptions, DnsResponse, Query, ResponseCode},
         rr::{Name, RecordType},
     },
+    runtime::TokioRuntimeProvider,
+    udp::UdpClientStream,
+    xfer::{DnsRequestSender, FirstAnswer},
 };
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
-use tokio::time::Instant;
+use tokio::{sync::Semaphore, time::Instant};
 
 use super::{
     LookupError, LookupSetupError,
     chain::{Chain, Step},
+    connection::{Connection, Protocol},
 };
 use crate::config::Upstream;
 
@@ -36,8 +34,9 @@ const FAILURES: u32 = 3;
 /// How long a server in trouble is asked last.
 const TROUBLE: Duration = Duration::from_secs(30);
 
-/// Requests under way on one TCP or TLS connection; beyond it hickory waits and tries again.
-const ACTIVE_REQUESTS: usize = 512;
+/// The most datagram queries under way, each with sockets of its own; more wait, within their
+/// budget.
+const DATAGRAM_QUERIES: usize = 512;
 
 /// The addresses of one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +61,16 @@ pub(super) enum Trouble {
 /// One upstream server.
 pub(super) struct Server {
     label: String,
-    pool: NameServerPool<TokioRuntimeProvider>,
+    datagrams: Option<Datagrams>,
+    connection: Connection,
     failures: Mutex<Failures>,
+}
+
+/// Queries by UDP, each from a port and with an id of its own.
+struct Datagrams {
+    address: SocketAddr,
+    patience: Duration,
+    places: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -73,49 +80,44 @@ struct Failures {
 }
 
 impl Server {
+    /// A server that has `patience` for a query before the next server is asked.
     pub(super) fn new(
         upstream: &Upstream,
-        timeout: Duration,
-        tls: &ClientConfig,
+        patience: Duration,
+        config: &Arc<ClientConfig>,
     ) -> Result<Self, LookupSetupError> {
-        let (label, address, connections) = match upstream {
+        let config = Arc::clone(config);
+        let (label, address, protocol) = match upstream {
             Upstream::System => {
-                let what = "the system's servers are read from a file".to_owned();
+                let what = "the system's servers are to be read from their file".to_owned();
                 return Err(LookupSetupError(what));
             }
-            // TCP is for answers that UDP truncates (RFC 7766).
-            Upstream::Udp(address) => (
-                format!("udp://{address}"),
-                address,
-                vec![ConnectionConfig::udp(), ConnectionConfig::tcp()],
-            ),
-            Upstream::Tls { address, name } => (
-                format!("tls://{address}#{}", server_name(name)?),
-                address,
-                vec![ConnectionConfig::tls(Arc::clone(name))],
-            ),
+            Upstream::Udp(address) => (format!("udp://{address}"), *address, Protocol::Tcp),
+            Upstream::Tls { address, name } => {
+                let label = format!("tls://{address}#{name}");
+                let name = server_name(name)?;
+                (label, *address, Protocol::Tls { config, name })
+            }
             Upstream::Https {
                 address,
                 name,
                 path,
-            } => (
-                format!("https://{address}{path}#{}", server_name(name)?),
-                address,
-                vec![ConnectionConfig::https(
-                    Arc::clone(name),
-                    Some(Arc::clone(path)),
-                )],
-            ),
+            } => {
+                server_name(name)?;
+                let label = format!("https://{address}{path}#{name}");
+                let (name, path) = (Arc::clone(name), Arc::clone(path));
+                (label, *address, Protocol::Https { config, name, path })
+            }
         };
-        let servers = [name_server(*address, connections)];
-        let tls = TlsConfig {
-            config: tls.clone(),
-        };
-        let context = PoolContext::new(options(timeout), tls);
-        let provider = TokioRuntimeProvider::default();
+        let datagrams = matches!(protocol, Protocol::Tcp).then(|| Datagrams {
+            address,
+            patience,
+            places: Semaphore::new(DATAGRAM_QUERIES),
+        });
         Ok(Self {
             label,
-            pool: NameServerPool::from_config(servers, Arc::new(context), provider),
+            datagrams,
+            connection: Connection::new(address, protocol, patience),
             failures: Mutex::default(),
         })
     }
@@ -138,21 +140,35 @@ impl Server {
     }
 
     async fn ask(&self, name: Name, kind: RecordType) -> Result<DnsResponse, Trouble> {
-        let query = Query::query(name, kind);
-        let answer = self.pool.lookup(query, DnsRequestOptions::default());
-        answer.first_answer().await.map_err(|error| {
+        let response = self.send(Query::query(name, kind)).await.map_err(|error| {
             tracing::debug!(server = %self.label, %error, "look-up failed");
             match error {
-                NetError::Dns(DnsError::NoRecordsFound(_)) => {
-                    Trouble::Final(LookupError::NoAddress)
-                }
-                NetError::Dns(DnsError::ResponseCode(code)) => {
-                    Trouble::Refused(format!("the resolver answered: {code}"))
-                }
                 NetError::Timeout => Trouble::Timeout,
                 other => Trouble::Unreachable(other.to_string()),
             }
-        })
+        })?;
+        match response.metadata.response_code {
+            ResponseCode::NoError | ResponseCode::NXDomain => Ok(response),
+            code => Err(Trouble::Refused(format!("the resolver answered: {code}"))),
+        }
+    }
+
+    async fn send(&self, query: Query) -> Result<DnsResponse, NetError> {
+        if let Some(datagrams) = &self.datagrams {
+            match datagrams.send(query.clone()).await {
+                Ok(response) if !response.metadata.truncation => return Ok(response),
+                // RFC 7766 section 5: a truncated answer is asked for again over TCP. So is one to
+                // a name in another case: it may be forged, or the server does not keep the case.
+                Ok(_) | Err(NetError::QueryCaseMismatch) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let request = DnsRequest::from_query(query, DnsRequestOptions::default());
+        let response = self.connection.send(&request).await?;
+        if response.metadata.truncation {
+            return Err(NetError::Truncated);
+        }
+        Ok(response)
     }
 
     /// Whether the server failed several times in a row, of late.
@@ -173,12 +189,26 @@ impl Server {
         failures.in_a_row = failures.in_a_row.saturating_add(1);
         failures.last = Some(now);
         if failures.in_a_row == FAILURES {
-            tracing::warn!(server = %self.label, why, "resolver in trouble, asked last for a while");
+            tracing::warn!(server = %self.label, why, "resolver in trouble");
         }
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, Failures> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Datagrams {
+    async fn send(&self, query: Query) -> Result<DnsResponse, NetError> {
+        let _place = self.places.acquire().await.map_err(|_| NetError::Busy)?;
+        let mut options = DnsRequestOptions::default();
+        // draft-vixie-dnsext-dns0x20: a forger must guess the case of the name too.
+        options.case_randomization = true;
+        let request = DnsRequest::from_query(query, options);
+        let mut stream = UdpClientStream::builder(self.address, TokioRuntimeProvider::default())
+            .with_timeout(Some(self.patience))
+            .build();
+        stream.send_message(request).first_answer().await
     }
 }
 
@@ -189,31 +219,12 @@ impl fmt::Debug for Server {
 }
 
 /// The name that a certificate must bear, if a certificate can bear it.
-fn server_name(name: &Arc<str>) -> Result<&str, LookupSetupError> {
+fn server_name(name: &Arc<str>) -> Result<ServerName<'static>, LookupSetupError> {
     match ServerName::try_from(&**name) {
-        Ok(_) => Ok(name),
-        Err(error) => Err(LookupSetupError(format!(
-            "resolver.servers: {name:?}: {error}"
-        ))),
+        Ok(name) => Ok(name.to_owned()),
+        Err(error) => {
+            let what = format!("resolver.servers: {name:?}: {error}");
+            Err(LookupSetupError(what))
+        }
     }
-}
-
-fn name_server(address: SocketAddr, mut connections: Vec<ConnectionConfig>) -> NameServerConfig {
-    for connection in &mut connections {
-        connection.port = address.port();
-    }
-    // What it says of a name that does not exist holds.
-    NameServerConfig::new(address.ip(), true, connections)
-}
-
-fn options(timeout: Duration) -> ResolverOpts {
-    let mut options = ResolverOpts::default();
-    options.timeout = timeout;
-    options.num_concurrent_reqs = 1;
-    options.max_active_requests = ACTIVE_REQUESTS;
-    options.server_ordering_strategy = ServerOrderingStrategy::UserProvidedOrder;
-    // draft-vixie-dnsext-dns0x20: a forger must guess the case too; a server that does not keep it
-    // is asked over TCP.
-    options.case_randomization = true;
-    options
 }

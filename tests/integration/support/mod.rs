@@ -5,6 +5,7 @@
 //! live on loopback addresses that the configuration excepts for these hosts alone.
 
 pub mod client;
+pub mod dns_upstream;
 pub mod origin;
 pub mod proxy;
 
