@@ -98,5 +98,22 @@ fn queries(c: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, exchanges, queries);
+/// A start on a full file without a stop: all of it is read back.
+fn start(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let log = open(path.clone());
+    while path.metadata().unwrap().len() < 99 << 20 {
+        for _ in 0..1000 {
+            drop(log.open_exchange(decision(&log)).unwrap());
+        }
+    }
+    drop(log);
+    let mut group = c.benchmark_group("start");
+    group.sample_size(10);
+    group.bench_function("after_99_mib", |b| b.iter(|| open(path.clone())));
+    group.finish();
+}
+
+criterion_group!(benches, exchanges, queries, start);
 criterion_main!(benches);

@@ -175,10 +175,14 @@ impl AuditLog {
     /// Records an event about the proxy or a run.
     pub fn notice(&self, notice: &Notice) -> Result<(), AuditError> {
         match notice {
-            Notice::Stop => self.write_folded(self.fold().all()),
+            Notice::Stop => {
+                let all = self.fold().all();
+                self.write_folded(all);
+            }
             Notice::RunEnd { subject, .. } => {
                 if let Some(run) = &subject.run {
-                    self.write_folded(self.fold().of_run(run));
+                    let of_run = self.fold().of_run(run);
+                    self.write_folded(of_run);
                 }
             }
             Notice::Start { .. }
@@ -201,7 +205,8 @@ impl AuditLog {
     pub fn flush(&self) {
         // While the log cannot be written, counts stay where they are.
         if self.is_writable() {
-            self.write_folded(self.fold().over(self.since.elapsed()));
+            let over = self.fold().over(self.since.elapsed());
+            self.write_folded(over);
         }
     }
 

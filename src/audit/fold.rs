@@ -94,7 +94,7 @@ impl Fold {
                 self.count_in_bucket(event, now);
                 return Fate::Counted;
             }
-            if self.repeats.len() < MAX_REPEATS {
+            if self.repeats.len() < MAX_REPEATS && event.is_short() {
                 let window = Window::new(hash, event, Scope::Same, now);
                 self.repeats
                     .insert_unique(hash, window, |window| window.hash);

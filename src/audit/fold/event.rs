@@ -3,7 +3,7 @@
 use crate::{
     destination::Destination,
     policy::{Decision, Reason},
-    record::{DecisionRecord, DnsAnswer, DnsRecord, Subject, Via, encode::clipped},
+    record::{DecisionRecord, DnsAnswer, DnsRecord, MAX_FIELD, Subject, Via, encode::clipped},
 };
 
 /// The longest sample in bytes: a DNS name has at most 255 octets.
@@ -69,6 +69,15 @@ impl<'a> Event<'a> {
         match self {
             Self::Refusal(record) => record.decision,
             Self::Query(record) => record.decision,
+        }
+    }
+
+    /// Whether a client cannot make us keep much by repeating this event: names are short by
+    /// themselves, methods are not.
+    pub(super) fn is_short(self) -> bool {
+        match self {
+            Self::Refusal(record) => record.asked.method.as_ref().is_none_or(|m| m.len() <= 64),
+            Self::Query(record) => record.name.len() <= MAX_FIELD,
         }
     }
 

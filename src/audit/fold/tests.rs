@@ -304,6 +304,18 @@ fn too_many_clients_share_one_line_and_lose_no_count() {
 }
 
 #[test]
+fn a_long_method_is_held_by_the_rate_and_not_kept() {
+    let mut fold = Fold::new(5);
+    let mut long = refusal("10.0.0.1", "evil.example:80");
+    long.asked.method = Some("X".repeat(65));
+    let events = std::iter::repeat_n(Event::Refusal(&long), 100);
+    assert_eq!(judge(&mut fold, START, events), (5, 95));
+    assert!(fold.repeats.is_empty());
+    let lines = fold.all();
+    assert_eq!((lines.len(), count(&lines)), (1, 95));
+}
+
+#[test]
 fn samples_are_cut_and_distinct() {
     let mut fold = Fold::new(0);
     let long = query("10.0.0.1", &"x".repeat(1000), Decision::Deny);
