@@ -80,11 +80,11 @@ impl App {
     /// # Errors
     /// The first thing that cannot be had; nothing is served then.
     pub async fn bind(
-        mut config: Config,
+        config: Config,
         load: Load,
         lookup: Arc<dyn Lookup>,
     ) -> Result<Self, BindError> {
-        config.limits.connections = descriptors::fit(config.limits.connections)?;
+        let capacity = descriptors::fit(config.limits.connections)?;
         let listeners = Listeners::bind(&config).await?;
         let addresses: Vec<SocketAddr> =
             listeners.bound.all().map(|(_, address)| address).collect();
@@ -96,7 +96,13 @@ impl App {
         })?;
         let tasks = Tasks::new();
         let resolver = Resolver::new(lookup, config.resolver.timeout);
-        let authorizer = Arc::new(Authorizer::new(&config, resolver, audit, tasks.clone()));
+        let authorizer = Arc::new(Authorizer::new(
+            &config,
+            capacity,
+            resolver,
+            audit,
+            tasks.clone(),
+        ));
         authorizer.set_listeners(addresses);
         let health = Arc::new(Health::default());
         health.set_warnings(config.warnings.clone());

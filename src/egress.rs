@@ -118,14 +118,21 @@ impl Refusal {
 }
 
 impl Authorizer {
-    /// An authorizer for a validated configuration.
-    pub fn new(config: &Config, resolver: Resolver, audit: Arc<AuditLog>, tasks: Tasks) -> Self {
+    /// An authorizer for a validated configuration; `capacity` is how many client connections the
+    /// process has descriptors for.
+    pub fn new(
+        config: &Config,
+        capacity: usize,
+        resolver: Resolver,
+        audit: Arc<AuditLog>,
+        tasks: Tasks,
+    ) -> Self {
         Self {
             rules: ArcSwap::from_pointee(Rules::new(config, 1)),
             resolver,
             audit,
             runs: RunTable::default(),
-            limiter: Limiter::default(),
+            limiter: Limiter::new(capacity),
             open: Arc::default(),
             tasks,
             listeners: ArcSwap::default(),
@@ -346,7 +353,7 @@ impl Authorizer {
         {
             run.summary().query(query);
         }
-        self.audit.dns(&query)
+        self.audit.dns(query)
     }
 
     /// Puts a new configuration in force and cuts what it no longer allows. Returns the new

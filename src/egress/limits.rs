@@ -66,8 +66,9 @@ impl Drop for Connection {
 }
 
 /// Counts by client.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Limiter {
+    capacity: usize,
     state: Mutex<State>,
 }
 
@@ -95,6 +96,13 @@ struct Bucket {
 }
 
 impl Limiter {
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            state: Mutex::default(),
+        }
+    }
+
     pub(super) fn connect(
         &self,
         authorizer: &Arc<Authorizer>,
@@ -103,7 +111,7 @@ impl Limiter {
         limits: &Limits,
     ) -> Result<Connection, Reason> {
         let mut state = self.lock();
-        if state.open >= limits.connections {
+        if state.open >= limits.connections.min(self.capacity) {
             return Err(Reason::OverCapacity);
         }
         let usage = state.usage(&key);

@@ -1,6 +1,14 @@
 //! The real binary, driven from outside by raw bytes and real clients: one table a group of cases.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "a test may panic"
+)]
+#![expect(unreachable_pub, reason = "the support modules read like a library")]
 
 mod admin;
 mod resolver;
