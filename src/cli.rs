@@ -7,6 +7,9 @@ mod health;
 mod serve;
 mod telemetry;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     env,
     ffi::OsString,
@@ -17,7 +20,10 @@ use std::{
 
 use clap::{Parser, Subcommand};
 
-use self::{config_file::ConfigFileError, telemetry::LogFormat};
+use self::{
+    config_file::ConfigFileError,
+    telemetry::{LogFormat, Telemetry},
+};
 
 /// Runs one command and gives its exit code: 0 success or allowed, 1 denied or failed, 64 a
 /// mistake in the arguments or the configuration (`EX_USAGE`), 70 a failure of our own
@@ -27,6 +33,7 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     run(
         args,
         &Environment::read(),
+        Telemetry::install,
         &mut io::stdout(),
         &mut io::stderr(),
     )
@@ -121,15 +128,18 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// `main` with everything it touches passed in.
+/// `main` with everything it touches passed in; `start_log` is for the whole process.
 fn run(
     args: impl Iterator<Item = OsString>,
     environment: &Environment,
+    start_log: fn(Telemetry),
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> ExitCode {
     let result = match Cli::try_parse_from(args) {
-        Ok(cli) => telemetry::install(&cli, environment)
+        Ok(cli) => Telemetry::of(&cli, environment)
+            .map(start_log)
+            .map_err(anyhow::Error::from)
             .and_then(|()| dispatch(&cli.command, environment, out)),
         Err(answer) => print_usage(&answer, environment, out, err),
     };

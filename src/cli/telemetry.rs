@@ -16,28 +16,43 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// Starts logging for this process; a second call, as tests make, keeps the first.
-pub(super) fn install(cli: &Cli, environment: &Environment) -> anyhow::Result<()> {
-    let default = match cli.command {
-        Command::Serve(_) => "info",
-        Command::Check(_) | Command::Health(_) | Command::Admin(_) => "warn",
-    };
-    let written = cli.log_level.as_deref().or(environment.log.as_deref());
-    let filter = parse_filter(written.unwrap_or(default))?;
-    let layer = fmt::layer().with_writer(io::stderr);
-    let registry = tracing_subscriber::registry().with(filter);
-    let installed = match cli.log_format {
-        LogFormat::Text => registry
-            .with(layer.with_ansi(environment.colour_err))
-            .try_init(),
-        LogFormat::Json => registry
-            .with(layer.json().flatten_event(true).with_ansi(false))
-            .try_init(),
-    };
-    if installed.is_ok() {
-        panic::set_hook(Box::new(log_panic));
+/// What is logged, and how.
+pub(super) struct Telemetry {
+    filter: EnvFilter,
+    format: LogFormat,
+    colour: bool,
+}
+
+impl Telemetry {
+    /// Reads the flags, else the environment.
+    ///
+    /// # Errors
+    /// A filter that cannot be read.
+    pub(super) fn of(cli: &Cli, environment: &Environment) -> Result<Self, CliError> {
+        let default = match cli.command {
+            Command::Serve(_) => "info",
+            Command::Check(_) | Command::Health(_) | Command::Admin(_) => "warn",
+        };
+        let written = cli.log_level.as_deref().or(environment.log.as_deref());
+        Ok(Self {
+            filter: parse_filter(written.unwrap_or(default))?,
+            format: cli.log_format,
+            colour: environment.colour_err,
+        })
     }
-    Ok(())
+
+    /// Starts logging for the whole process.
+    pub(super) fn install(self) {
+        let layer = fmt::layer().with_writer(io::stderr);
+        let registry = tracing_subscriber::registry().with(self.filter);
+        let installed = match self.format {
+            LogFormat::Text => registry.with(layer.with_ansi(self.colour)).try_init(),
+            LogFormat::Json => registry.with(layer.json().flatten_event(true)).try_init(),
+        };
+        if installed.is_ok() {
+            panic::set_hook(Box::new(log_panic));
+        }
+    }
 }
 
 fn parse_filter(text: &str) -> Result<EnvFilter, CliError> {
@@ -53,7 +68,7 @@ fn parse_filter(text: &str) -> Result<EnvFilter, CliError> {
 fn log_panic(panic: &panic::PanicHookInfo<'_>) {
     error!(
         location = panic.location().map(tracing::field::display),
-        message = panic.payload_as_str().unwrap_or("a value"),
+        panic = panic.payload_as_str().unwrap_or("a value"),
         backtrace = %std::backtrace::Backtrace::capture(),
         "a task panicked"
     );

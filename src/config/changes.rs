@@ -2,6 +2,9 @@
 
 mod setting;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

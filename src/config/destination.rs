@@ -1,5 +1,8 @@
 //! A destination as an operator writes it: in `[[tests]]`, and on the command line of `check`.
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv6Addr;
 
 use crate::destination::{Destination, Host, Scheme, parse_port, split_authority};

@@ -1,5 +1,8 @@
 //! `[profiles]`, `[[clients]]`, `[[tests]]` and `launcher.ceiling`: who may reach what.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::IpAddr,

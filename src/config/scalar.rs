@@ -1,5 +1,8 @@
 //! Values written as text: durations, sizes, addresses, ranges, paths.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     net::{IpAddr, SocketAddr},
     ops::RangeInclusive,

@@ -1,5 +1,8 @@
 //! The sections that hold settings, each with its defaults and ranges.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::BTreeMap, net::Ipv4Addr, net::SocketAddr, ops::RangeInclusive, path::PathBuf,
     time::Duration,

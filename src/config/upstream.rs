@@ -1,5 +1,8 @@
 //! `resolver.servers`: where names are looked up.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     fmt,
     net::{IpAddr, SocketAddr},

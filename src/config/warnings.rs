@@ -1,5 +1,8 @@
 //! What is legal but should be known at every start.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::BTreeSet, net::IpAddr};
 
 use ipnet::IpNet;

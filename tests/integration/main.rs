@@ -11,5 +11,6 @@
 #![expect(unreachable_pub, reason = "the support modules read like a library")]
 
 mod admin;
+mod check;
 mod resolver;
 mod support;
