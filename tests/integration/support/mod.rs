@@ -8,6 +8,7 @@ pub mod client;
 pub mod dns_upstream;
 pub mod origin;
 pub mod proxy;
+pub mod world;
 
 use std::{
     net::Ipv4Addr,
