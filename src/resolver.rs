@@ -79,15 +79,16 @@ impl Resolver {
         surroundings: &Surroundings,
         exceptions: &[IpNet],
     ) -> Result<Resolved, ResolveError> {
-        let answer = match &destination.host {
-            Host::Name(name) => self.addresses(name).await?,
-            Host::Ip(address) => vec![*address],
-        };
-        // Security: vet the whole answer, each time; a client may try any address in it, and what
-        // is ours may have changed since it was looked up.
-        match guard.vet(surroundings, destination, &answer, exceptions) {
-            Ok(vetted) => Ok(Resolved { vetted, answer }),
-            Err(blocked) => Err(ResolveError::Blocked { blocked, answer }),
+        let answer = self.look_up(destination).await?;
+        Resolved::vet(answer, destination, guard, surroundings, exceptions)
+    }
+
+    /// The first half of `resolve`, for a caller that reads what is ours between the two: the
+    /// answer, not yet vetted.
+    pub async fn look_up(&self, destination: &Destination) -> Result<Vec<IpAddr>, ResolveError> {
+        match &destination.host {
+            Host::Name(name) => self.addresses(name).await,
+            Host::Ip(address) => Ok(vec![*address]),
         }
     }
 
@@ -116,6 +117,25 @@ impl Resolver {
             _ => Err(LookupError::Failed(format!(
                 "the answer has more than {MAX_ADDRESSES} addresses"
             ))),
+        }
+    }
+}
+
+impl Resolved {
+    /// The second half of `resolve`.
+    ///
+    /// Security: vet the whole answer, each time; a client may try any address in it, and what is
+    /// ours may have changed since it was looked up.
+    pub fn vet(
+        answer: Vec<IpAddr>,
+        destination: &Destination,
+        guard: &AddressGuard,
+        surroundings: &Surroundings,
+        exceptions: &[IpNet],
+    ) -> Result<Self, ResolveError> {
+        match guard.vet(surroundings, destination, &answer, exceptions) {
+            Ok(vetted) => Ok(Self { vetted, answer }),
+            Err(blocked) => Err(ResolveError::Blocked { blocked, answer }),
         }
     }
 }

@@ -154,6 +154,53 @@ async fn a_burst_of_failures_is_logged_once() {
     );
 }
 
+#[test]
+fn running_out_of_descriptors_is_survived() {
+    // In a process of its own: the other tests need descriptors too.
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "listener::tests::in_a_process_without_descriptors",
+            "--ignored",
+        ])
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&child.stdout);
+    assert!(
+        child.status.success() && output.contains("1 passed"),
+        "{output}"
+    );
+}
+
+#[tokio::test]
+#[ignore = "run by running_out_of_descriptors_is_survived"]
+async fn in_a_process_without_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let tasks = Tasks::new();
+    let listener = Listener::bind(loopback(0), false).unwrap();
+    let address = listener.local_addr().unwrap();
+    let client = tokio::net::TcpSocket::new_v4().unwrap();
+    let limit = Rlimit {
+        current: Some(64),
+        ..getrlimit(Resource::Nofile)
+    };
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let mut hoard = Vec::new();
+    while let Ok(file) = std::fs::File::open("/dev/null") {
+        hoard.push(file);
+    }
+    let mut received = running(listener, &tasks);
+    #[expect(clippy::disallowed_methods, reason = "a test dials as a client")]
+    let mut client = client.connect(address).await.unwrap();
+    let nothing = tokio::time::timeout(4 * BACKOFF, received.recv()).await;
+    assert!(nothing.is_err(), "accepted without a descriptor");
+    hoard.clear();
+    let mut accepted = received.recv().await.unwrap();
+    client.write_u8(7).await.unwrap();
+    assert_eq!(accepted.stream.read_u8().await.unwrap(), 7);
+}
+
 /// Log lines kept in memory.
 struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
 
