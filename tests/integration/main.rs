@@ -12,5 +12,6 @@
 
 mod admin;
 mod check;
+mod policy_table;
 mod resolver;
 mod support;
