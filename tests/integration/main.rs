@@ -12,6 +12,7 @@
 
 mod admin;
 mod check;
+mod parity;
 mod policy_table;
 mod resolver;
 mod support;

@@ -40,3 +40,21 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         std::thread::park_timeout(Duration::from_millis(10));
     }
 }
+
+/// Asks `server` for the A records of `name` over UDP, and gives the answer.
+pub fn dns_query(server: std::net::SocketAddr, name: &str) -> hickory_proto::op::Message {
+    use hickory_proto::{op, rr};
+    let mut query = op::Message::query();
+    query.metadata.recursion_desired = true;
+    query.metadata.id = 4711;
+    query.add_query(op::Query::query(
+        rr::Name::from_ascii(name).unwrap(),
+        rr::RecordType::A,
+    ));
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.send_to(&query.to_vec().unwrap(), server).unwrap();
+    let mut buffer = [0; 4096];
+    let (length, _) = socket.recv_from(&mut buffer).expect("an answer");
+    op::Message::from_vec(&buffer[..length]).unwrap()
+}
