@@ -1,6 +1,8 @@
 //! Heads as we send them on: rebuilt from what was judged, hop-by-hop and identity fields
 //! removed (RFC 9110 section 7.6), Host from the destination.
 
+use std::borrow::Cow;
+
 use super::{Fields, Framing, HeadError, RequestHead, ResponseHead, Route, Version};
 
 /// What becomes of the client's connection after a response.
@@ -47,7 +49,7 @@ pub fn request_head(head: &RequestHead, route: &Route, framing: Framing) -> Vec<
             "max-forwards" if &*head.method == "OPTIONS" => {
                 out.field(name, one_less(value).as_bytes());
             }
-            _ if is_identity(name) => {}
+            _ if is_identity(&as_read_by_cgi(name)) => {}
             _ => out.end_to_end(name, value),
         }
     }
@@ -147,7 +149,9 @@ impl Head {
     /// says so. Host and the framing are not touched by that: they are never copied.
     fn end_to_end(&mut self, name: &str, value: &[u8]) {
         let nominated = |option: &Vec<u8>| option.as_slice().cmp(name.as_bytes());
-        if !is_hop_by_hop(name) && self.nominated.binary_search_by(nominated).is_err() {
+        if !is_hop_by_hop(&as_read_by_cgi(name))
+            && self.nominated.binary_search_by(nominated).is_err()
+        {
             self.field(name, value);
         }
     }
@@ -181,6 +185,15 @@ impl Head {
     }
 }
 
+/// The name as CGI and WSGI programs see it, where `X_Real_IP` and `X-Real-IP` are the same.
+fn as_read_by_cgi(name: &str) -> Cow<'_, str> {
+    if name.contains('_') {
+        name.replace('_', "-").into()
+    } else {
+        name.into()
+    }
+}
+
 /// Fields for one hop, for proxies, or made anew (RFC 9110 section 7.6.1, RFC 9112 section 6):
 /// sorted.
 const HOP_BY_HOP: &[&str] = &[
@@ -200,8 +213,8 @@ fn is_hop_by_hop(name: &str) -> bool {
     HOP_BY_HOP.binary_search(&name).is_ok() || name.starts_with("proxy-")
 }
 
-/// Fields by which a client tells who it is, or which host it means, in the place of a proxy:
-/// sorted.
+/// Fields by which a client tells who it is, or which host or path it means, in the
+/// place of a proxy: sorted.
 const IDENTITY: &[&str] = &[
     "cf-connecting-ip",
     "cf-connecting-ipv6",
@@ -220,22 +233,23 @@ const IDENTITY: &[&str] = &[
     "x-client-ip",
     "x-client-real-ip",
     "x-cluster-client-ip",
-    "x-envoy-external-address",
     "x-host",
     "x-http-host-override",
     "x-original-forwarded-for",
     "x-original-host",
+    "x-original-url",
     "x-originating-ip",
     "x-proxyuser-ip",
     "x-real-ip",
     "x-remote-addr",
     "x-remote-ip",
+    "x-rewrite-url",
     "x-smokescreen-role",
     "x-true-client-ip",
 ];
 
 fn is_identity(name: &str) -> bool {
-    const PREFIXES: &[&str] = &["x-forwarded", "x-sandbox-", "x-eclusa-"];
+    const PREFIXES: &[&str] = &["x-eclusa-", "x-envoy-", "x-forwarded", "x-sandbox-"];
     IDENTITY.binary_search(&name).is_ok() || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

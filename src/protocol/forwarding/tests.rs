@@ -41,14 +41,16 @@ fn the_origin_gets_end_to_end_fields_alone() {
          Via: 1.1 corporate\r\nForwarded: for=10.0.0.9\r\nX-Forwarded-For: 10.0.0.9\r\n\
          X-Forwarded-Host: evil.example\r\nX-Real-IP: 10.0.0.9\r\nTrue-Client-IP: 10.0.0.9\r\n\
          CF-Connecting-IP: 10.0.0.9\r\nX-Client-IP: 10.0.0.9\r\nX-Sandbox-Id: other\r\n\
-         X-Eclusa-Run: other\r\nX-Host: evil.example\r\n\
+         X-Eclusa-Run: other\r\nX-Host: evil.example\r\nX-Original-URL: /admin\r\n\
+         X_Forwarded_For: 10.0.0.9\r\nX-Real_IP: 10.0.0.9\r\nContent_Length: 9\r\n\
+         Transfer_Encoding: chunked\r\nProxy_Authorization: x\r\napi_key: kept\r\n\
          Content-Length: 3\r\nAccept: */*\r\n\r\n",
     );
     assert_eq!(
         sent(&head),
         "POST /a?b=c HTTP/1.1\r\nhost: allowed.example\r\nuser-agent: curl/8\r\n\
-         authorization: Bearer t\r\ncookie: a=b\r\ncookie: c=d\r\naccept: */*\r\n\
-         via: 1.1 eclusa\r\ncontent-length: 3\r\n\r\n"
+         authorization: Bearer t\r\ncookie: a=b\r\ncookie: c=d\r\n\
+         api_key: kept\r\naccept: */*\r\nvia: 1.1 eclusa\r\ncontent-length: 3\r\n\r\n"
     );
 }
 
