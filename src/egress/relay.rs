@@ -163,13 +163,16 @@ impl Flow<'_> {
                     break;
                 }
             }
-            let bytes = self.received.unread();
+            self.activity.touch();
+            let mut bytes = self.received.unread();
             let length = bytes.len();
             // Security: counted first; of what is over the budget nothing is sent.
             count(u64::try_from(length).unwrap_or(u64::MAX))?;
-            self.activity.touch();
-            self.to.write_all(bytes).await.map_err(|_| Broken::Sink)?;
-            self.activity.touch();
+            while !bytes.is_empty() {
+                let sent = self.to.write(bytes).await.map_err(|_| Broken::Sink)?;
+                self.activity.touch();
+                bytes = bytes.get(sent..).unwrap_or_default();
+            }
             self.received.consume(length);
         }
         self.activity.touch();

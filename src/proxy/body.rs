@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    egress::{BudgetExceeded, Received},
+    egress::{Activity, BudgetExceeded, Received},
     protocol::{
         BodyDecoder, Framing, HeadError,
         body::{CHUNK_END, Decoded, LAST_CHUNK, chunk_header},
@@ -31,6 +31,7 @@ pub(super) struct Outgoing<'a> {
     to: WriteHalf<'a>,
     head: Vec<u8>,
     framing: Framing,
+    activity: &'a Activity,
 }
 
 /// Why a body did not reach its end.
@@ -58,8 +59,7 @@ impl From<BudgetExceeded> for Broken {
     }
 }
 
-/// Streams to the end of the body. `passing` is asked before content is sent on, with its length,
-/// and told of everything that arrives, with 0.
+/// Streams to the end of the body. `passing` is asked before content is sent on, with its length.
 pub(super) async fn stream(
     incoming: &mut Incoming<'_>,
     outgoing: &mut Outgoing<'_>,
@@ -93,25 +93,32 @@ pub(super) async fn stream(
                     return Ok(outgoing.end().await?);
                 }
                 Ok(0) | Err(_) => return Err(Broken::Truncated),
-                Ok(_) => passing(0)?,
+                Ok(_) => outgoing.activity.touch(),
             }
         }
     }
 }
 
 impl<'a> Outgoing<'a> {
-    /// A message that begins with `head`; its body will be framed as `framing` says.
-    pub(super) fn new(to: WriteHalf<'a>, head: Vec<u8>, framing: Framing) -> Self {
-        Self { to, head, framing }
+    /// A message that begins with `head`; its body will be framed as `framing` says, and every
+    /// byte on its way restarts the clock of `activity`.
+    pub(super) fn new(
+        to: WriteHalf<'a>,
+        head: Vec<u8>,
+        framing: Framing,
+        activity: &'a Activity,
+    ) -> Self {
+        Self {
+            to,
+            head,
+            framing,
+            activity,
+        }
     }
 
     /// Sends what waits.
     pub(super) async fn flush(&mut self) -> io::Result<()> {
-        if !self.head.is_empty() {
-            self.to.write_all(&self.head).await?;
-            self.head = Vec::new();
-        }
-        Ok(())
+        self.send(&[]).await
     }
 
     async fn send(&mut self, content: &[u8]) -> io::Result<()> {
@@ -124,7 +131,17 @@ impl<'a> Outgoing<'a> {
             IoSlice::new(content),
             IoSlice::new(after),
         ];
-        write_all(&mut self.to, &mut slices).await?;
+        let mut left = slices.as_mut_slice();
+        // Removes the empty ones in front: writing nothing looks like a peer that takes nothing.
+        IoSlice::advance_slices(&mut left, 0);
+        while !left.is_empty() {
+            let sent = self.to.write_vectored(left).await?;
+            if sent == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.activity.touch();
+            IoSlice::advance_slices(&mut left, sent);
+        }
         if !self.head.is_empty() {
             self.head = Vec::new();
         }
@@ -137,19 +154,6 @@ impl<'a> Outgoing<'a> {
         }
         self.flush().await
     }
-}
-
-async fn write_all(to: &mut WriteHalf<'_>, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Removes the empty ones in front: writing nothing looks like a peer that takes nothing.
-    IoSlice::advance_slices(&mut slices, 0);
-    while !slices.is_empty() {
-        let sent = to.write_vectored(slices).await?;
-        if sent == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        IoSlice::advance_slices(&mut slices, sent);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -120,7 +120,7 @@ impl<'a> Exchange<'a> {
         if self.count_up(self.sent_head.len()).is_err() {
             return Stop::because(Outcome::Budget, Reason::BudgetExceeded, OVER_BUDGET);
         }
-        let mut outgoing = Outgoing::new(to, self.sent_head.to_vec(), self.framing);
+        let mut outgoing = Outgoing::new(to, self.sent_head.to_vec(), self.framing, &self.activity);
         let sent = body::stream(&mut incoming, &mut outgoing, |length| self.count_up(length));
         match sent.await {
             Ok(()) => self.sent.store(true, Ordering::Relaxed),
@@ -153,7 +153,7 @@ impl<'a> Exchange<'a> {
         let bytes = forwarding::response_head(&head, framed, then);
         self.told.store(true, Ordering::Relaxed);
         self.permit.note_status(head.status);
-        let mut outgoing = Outgoing::new(to, bytes, framed);
+        let mut outgoing = Outgoing::new(to, bytes, framed, &self.activity);
         let mut incoming = Incoming {
             from,
             received,

@@ -10,13 +10,13 @@ use crate::{
     protocol::{ClientHello, HelloReader, client_hello::UNRECOGNIZED_NAME},
 };
 
-/// Why there is no ClientHello; with the number of bytes that came instead.
+/// Why there is no ClientHello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoHello {
     /// The client closed.
-    Closed(usize),
+    Closed,
     /// It was not whole in time.
-    Late(usize),
+    Late,
     /// It is something else, or too large.
     NotTls,
 }
@@ -24,15 +24,13 @@ pub(super) enum NoHello {
 /// Receives a ClientHello; every byte of it stays among the received bytes, for the origin.
 pub(super) async fn receive(client: &mut Peer, deadline: Instant) -> Result<ClientHello, NoHello> {
     let mut reader = HelloReader::new();
-    let mut taken = 0;
     let reading = async {
         loop {
             if client.received.is_empty() && client.fill().await.unwrap_or(0) == 0 {
-                return Err(NoHello::Closed(taken));
+                return Err(NoHello::Closed);
             }
             let bytes = client.received.unread();
             let length = bytes.len();
-            taken += length;
             let read = reader.push(bytes).map_err(|_| NoHello::NotTls)?;
             client.received.consume(length);
             if let Some(hello) = read {
@@ -41,7 +39,7 @@ pub(super) async fn receive(client: &mut Peer, deadline: Instant) -> Result<Clie
         }
     };
     let hello = timeout_at(deadline, reading).await;
-    let hello = hello.unwrap_or(Err(NoHello::Late(taken)))?;
+    let hello = hello.unwrap_or(Err(NoHello::Late))?;
     client.received.put_back(reader.into_bytes());
     Ok(hello)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{
     Proxy,
@@ -40,9 +40,13 @@ impl Session {
     pub(super) async fn next_head(mut self, patience: Patience) -> Option<(Self, RequestHead)> {
         let limits = self.proxy.authorizer.limits();
         let deadline = match patience {
-            Patience::Until(deadline) => deadline,
+            Patience::Until(deadline) => {
+                self.first_byte(deadline).await?;
+                deadline
+            }
             Patience::NextRequest => {
-                self.first_byte(limits.idle_timeout).await?;
+                self.first_byte(Instant::now() + limits.idle_timeout)
+                    .await?;
                 Instant::now() + limits.header_timeout
             }
         };
@@ -66,13 +70,10 @@ impl Session {
             Ok(Err(NoHead::Ended)) => "the connection ended within the head",
             Err(_) => "the head was not complete in time",
         };
-        // A connection that said nothing was a probe, or is done.
-        if !self.client.received.is_empty() {
-            tracing::debug!(client = %self.connection.from().peer, "{ended}");
-            let asked = target::unread(self.via());
-            let authorizer = &self.proxy.authorizer;
-            authorizer.refuse_silently(&self.connection, asked, Reason::BadRequest);
-        }
+        tracing::debug!(client = %self.connection.from().peer, "{ended}");
+        let asked = target::unread(self.via());
+        let authorizer = &self.proxy.authorizer;
+        authorizer.refuse_silently(&self.connection, asked, Reason::BadRequest);
         None
     }
 
@@ -94,15 +95,16 @@ impl Session {
         linger::send_and_close(self.client, &denial.to_response(method)).await;
     }
 
-    /// Waits between two requests; none when the connection is done.
-    async fn first_byte(&mut self, idle_timeout: std::time::Duration) -> Option<()> {
+    /// Waits for the client to say something. None when it does not, or when a drain begins: a
+    /// connection that said nothing was a probe, or is done, and leaves no record.
+    pub(super) async fn first_byte(&mut self, deadline: Instant) -> Option<()> {
         if !self.client.received.is_empty() {
             return Some(());
         }
         tokio::select! {
             biased;
             () = self.proxy.tasks.stopping().cancelled() => None,
-            () = sleep(idle_timeout) => None,
+            () = sleep_until(deadline) => None,
             count = self.client.fill() => count.ok().filter(|count| *count > 0).map(drop),
         }
     }

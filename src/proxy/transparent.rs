@@ -18,11 +18,10 @@ use crate::{
 
 /// Serves a connection up to the point where bytes may flow; none when it was refused.
 pub(super) async fn open(mut session: Session, deadline: Instant) -> Option<Box<Tunnel>> {
+    session.first_byte(deadline).await?;
     let hello = match hello::receive(&mut session.client, deadline).await {
         Ok(hello) => hello,
-        // A connection that said nothing was a probe.
-        Err(NoHello::Closed(0) | NoHello::Late(0)) => return None,
-        Err(NoHello::Closed(_) | NoHello::Late(_) | NoHello::NotTls) => {
+        Err(NoHello::Closed | NoHello::Late | NoHello::NotTls) => {
             return refuse(session, asked(None, None), Reason::NotTls).await;
         }
     };

@@ -165,7 +165,7 @@ async fn establish(client: &mut Peer, permit: &Permit, deadline: Instant) -> Res
     }
     match hello::receive(client, deadline).await {
         Ok(hello) => hello::check(hello, permit).map_err(Stopped::Refused),
-        Err(NoHello::NotTls | NoHello::Late(_)) => Err(Stopped::Refused(Reason::NotTls)),
-        Err(NoHello::Closed(_)) => Err(Stopped::Ended(Outcome::ClientClosed)),
+        Err(NoHello::NotTls | NoHello::Late) => Err(Stopped::Refused(Reason::NotTls)),
+        Err(NoHello::Closed) => Err(Stopped::Ended(Outcome::ClientClosed)),
     }
 }

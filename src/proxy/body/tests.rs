@@ -37,9 +37,10 @@ async fn streamed(
             received,
             framing,
         };
+        let activity = Activity::new();
         let left = std::cell::Cell::new(budget);
         let (_, _, write) = to.split();
-        let mut outgoing = Outgoing::new(write, b"HEAD|".to_vec(), framed);
+        let mut outgoing = Outgoing::new(write, b"HEAD|".to_vec(), framed, &activity);
         let passing = |length| {
             left.set(left.get().checked_sub(length).ok_or(BudgetExceeded)?);
             Ok(())
