@@ -12,7 +12,9 @@
 
 mod admin;
 mod check;
+mod forward;
 mod parity;
 mod policy_table;
 mod resolver;
 mod support;
+mod tunnel;

@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod dns_upstream;
+pub mod oracle;
 pub mod origin;
 pub mod proxy;
 pub mod world;
