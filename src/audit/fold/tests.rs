@@ -1,3 +1,5 @@
+use proptest::{collection::vec, prelude::*};
+
 use super::*;
 use crate::{
     destination::{Destination, Scheme},
@@ -340,4 +342,33 @@ fn samples_are_cut_and_distinct() {
             format!("{}…(2000 bytes)", "é".repeat(128)),
         ]
     );
+}
+
+proptest! {
+    /// Whatever comes when, every event is in one line, and a client's lines are bounded.
+    #[test]
+    fn no_event_is_lost_or_counted_twice(
+        per_minute in 0..8_u32,
+        steps in vec((0..3_u8, 0..6_u8, any::<bool>(), 0..4000_u64), 0..400),
+    ) {
+        let mut fold = Fold::new(per_minute);
+        let (mut now, mut written, mut counted) = (START, 0, 0);
+        for (client, name, is_query, wait) in &steps {
+            now += Duration::from_millis(*wait);
+            let client = format!("10.0.0.{client}");
+            let query = query(&client, &format!("{name}.example."), Decision::Deny);
+            let refusal = refusal(&client, &format!("{name}.example:80"));
+            let event = if *is_query { Event::Query(&query) } else { Event::Refusal(&refusal) };
+            written += judge(&mut fold, now, [event]).0;
+            if wait % 3 == 0 {
+                counted += count(&fold.over(now));
+            }
+        }
+        counted += count(&fold.all());
+        prop_assert_eq!(written + counted, u64::try_from(steps.len()).unwrap());
+        let minutes = 1 + (now - START).as_secs() / 60;
+        // A client's minutes begin with its first event, so one more may have begun.
+        prop_assert!(written <= 3 * u64::from(per_minute) * (minutes + 1), "{}", written);
+        prop_assert!(fold.repeats.is_empty() && fold.buckets.is_empty());
+    }
 }

@@ -1,5 +1,7 @@
 use std::{sync::Arc, time::Duration};
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::{
     destination::{Destination, Scheme},
@@ -351,4 +353,25 @@ fn a_time_always_fills_its_place() {
     let mut short = shared.as_bytes().to_vec();
     stamp(&mut short, Timestamp::UNIX_EPOCH);
     assert_eq!(short, b"short");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_one_printable_line_and_reads_back(
+        target in ".{0,40}",
+        path in any::<String>(),
+        method in "\\PC*",
+    ) {
+        let mut record = refusal(&format!("/{target}"));
+        record.asked.path = Some(path.clone());
+        record.asked.method = Some(method.clone());
+        let line = text(|out| decision(out, &record, None));
+        let printable = line.strip_suffix('\n').unwrap();
+        prop_assert!(printable.bytes().all(|b| (b' '..=b'~').contains(&b)), "{}", line);
+        let read = Line::parse(line.as_bytes()).unwrap();
+        prop_assert_eq!(read.target, Some(format!("/{target}")));
+        prop_assert_eq!(read.path, Some(clipped(&path, MAX_FIELD).to_string()));
+        prop_assert_eq!(read.method, Some(clipped(&method, MAX_FIELD).to_string()));
+        prop_assert_eq!(read.host.as_deref(), Some("evil.example.net"));
+    }
 }
