@@ -67,9 +67,9 @@ pub enum PatternError {
         "{0} is a public suffix, under which strangers get names of their own: name hosts, or write a wildcard over a domain below it"
     )]
     PublicSuffix(String),
-    /// Loopback and cloud metadata.
+    /// `localhost`, and the names and addresses of cloud metadata.
     #[error("{0} leads to the machine itself or to its cloud's credentials and is never allowed")]
-    NeverAllowed(Name),
+    NeverAllowed(Host),
     /// Names of the local site match no wildcard.
     #[error("names in {0} belong to the local site and match no wildcard: write each name out")]
     SpecialZone(&'static str),

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use ipnet::IpNet;
 
 use super::{HostPattern, Pattern, PatternError, Ports};
-use crate::destination::{Host, Name, Scheme, parse_port, split_authority};
+use crate::destination::{
+    AddressClass, Host, Name, Scheme, address::classify, parse_port, split_authority,
+};
 
 /// Reads a pattern; `bare` are its ports when it names neither port nor scheme.
 pub(super) fn pattern(text: &str, bare: Ports) -> Result<Pattern, PatternError> {
@@ -32,48 +34,51 @@ pub(super) fn pattern(text: &str, bare: Ports) -> Result<Pattern, PatternError> 
 /// Refuses what an allow must not name, however it is spelled.
 pub(super) fn check_allow(hosts: &HostPattern) -> Result<(), PatternError> {
     let (name, is_wildcard) = match hosts {
-        HostPattern::Exact(Host::Ip(_)) => return Ok(()),
+        HostPattern::Exact(Host::Ip(address)) => return check_allowed_literal(*address),
         HostPattern::Exact(Host::Name(name)) => (name, false),
         HostPattern::Below(base) | HostPattern::AtOrBelow(base) => (base, true),
     };
     // Security: loopback and metadata names stay closed, also as the base of a wildcard.
     if name.is_never_allowed() {
-        return Err(PatternError::NeverAllowed(name.clone()));
+        return Err(PatternError::NeverAllowed(Host::Name(name.clone())));
     }
+    let suffix = || PatternError::PublicSuffix(name.to_string());
     if !is_wildcard {
-        return match public_suffix(name) {
-            Some(Suffix::Known) if name.is_single_label() => {
-                Err(PatternError::PublicSuffix(name.to_string()))
-            }
-            Some(Suffix::Known | Suffix::Unknown) | None => Ok(()),
-        };
+        let is_bare = name.is_single_label() && is_public_suffix(name.as_str(), Unlisted::Spare);
+        return if is_bare { Err(suffix()) } else { Ok(()) };
     }
     if let Some(zone) = name.special_zone() {
         return Err(PatternError::SpecialZone(zone));
     }
-    match public_suffix(name) {
-        // An unknown top-level domain is somebody's all the same.
-        Some(Suffix::Known | Suffix::Unknown) => Err(PatternError::PublicSuffix(name.to_string())),
-        None => Ok(()),
+    // `*.elb.amazonaws.com` in the list makes every name below its base a public suffix.
+    let below = format!("some-label.{name}");
+    if is_public_suffix(name.as_str(), Unlisted::Count) || is_public_suffix(&below, Unlisted::Spare)
+    {
+        return Err(suffix());
+    }
+    Ok(())
+}
+
+/// The address guard refuses a cloud's control address in any case; saying so here is kinder.
+fn check_allowed_literal(address: IpAddr) -> Result<(), PatternError> {
+    match classify(address, &[]) {
+        AddressClass::Metadata(_) => Err(PatternError::NeverAllowed(Host::Ip(address))),
+        AddressClass::Public | AddressClass::Special(_) => Ok(()),
     }
 }
 
-/// What the list says of a name that is itself a public suffix.
-enum Suffix {
-    Known,
-    /// Of one label, under no rule of the list but its default `*`.
-    Unknown,
+/// What to make of a top-level domain under no rule of the list but its default `*`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unlisted {
+    /// It is somebody's all the same.
+    Count,
+    /// It may be a host of the local site.
+    Spare,
 }
 
-fn public_suffix(name: &Name) -> Option<Suffix> {
-    let suffix = psl::suffix(name.as_str().as_bytes())?;
-    if suffix.as_bytes() != name.as_str().as_bytes() {
-        return None;
-    }
-    Some(if suffix.is_known() {
-        Suffix::Known
-    } else {
-        Suffix::Unknown
+fn is_public_suffix(name: &str, unlisted: Unlisted) -> bool {
+    psl::suffix(name.as_bytes()).is_some_and(|suffix| {
+        suffix.as_bytes() == name.as_bytes() && (suffix.is_known() || unlisted == Unlisted::Count)
     })
 }
 
