@@ -183,13 +183,13 @@ impl RunTable {
     }
 
     /// Registers a run; the same registration again renews it, a different one replaces its
-    /// policy, sources and listener and keeps its summary.
+    /// policy, sources and listener, keeps its summary, and is said to be a change.
     pub(super) fn register(
         &self,
         registration: Registration,
         policies: &PolicySet,
         audit: &AuditLog,
-    ) -> Result<(), RegistrationError> {
+    ) -> Result<bool, RegistrationError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let table = self.table.load();
         check_sources(&table, &registration, policies)?;
@@ -205,7 +205,7 @@ impl RunTable {
             *run.expires_at
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner) = expires_at;
-            return Ok(());
+            return Ok(false);
         }
         let policy = policies.for_run(registration.profile.as_deref(), &registration.allow)?;
         if let Some(beyond) = policies.beyond_ceiling(&registration.allow) {
@@ -235,7 +235,7 @@ impl RunTable {
         let mut runs = table.runs.clone();
         runs.insert(run.id().clone(), run);
         self.table.store(Arc::new(Table::new(runs)));
-        Ok(())
+        Ok(before.is_some())
     }
 
     /// Ends the runs whose time is over, and gives those that ended just now.

@@ -1,0 +1,313 @@
+//! From a request to a `Permit` or a recorded `Denial`: limits, policy, addresses, record.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
+
+use super::{
+    Authorizer, Client, ClientKey, Connection, Endpoint, Permit, Rules,
+    open::Exchange,
+    permit::Opened,
+    refusal::{Refusal, subject_of},
+};
+use crate::{
+    destination::Destination,
+    policy::{Decision, Reason, Verdict},
+    protocol::Denial,
+    record::{Asked, DecisionRecord, Subject},
+    resolver::Resolved,
+};
+
+/// A request that passed limits, policy and addresses.
+struct Granted {
+    destination: Destination,
+    verdict: Verdict,
+    resolved: Resolved,
+}
+
+impl Authorizer {
+    /// Takes a place for a client connection.
+    ///
+    /// # Errors
+    /// `over_capacity` or `shutting_down`, recorded.
+    pub fn admit(self: &Arc<Self>, from: Endpoint, asked: &Asked) -> Result<Connection, Denial> {
+        let rules = self.rules.load();
+        let client = self.identify(&rules, from);
+        let subject = subject_of(&client, from);
+        if self.tasks.stopping().is_cancelled() {
+            let refusal = Refusal::new(Reason::ShuttingDown);
+            return Err(self.refused(client.ok().as_ref(), subject, asked.clone(), refusal));
+        }
+        let key = client
+            .as_ref()
+            .map_or(ClientKey::Address(from.peer), |client| client.key.clone());
+        self.limiter
+            .connect(self, key, from, &rules.limits)
+            .map_err(|reason| {
+                let refusal = Refusal::new(reason);
+                self.refused(client.ok().as_ref(), subject, asked.clone(), refusal)
+            })
+    }
+
+    /// Decides on one request: limits, policy, addresses, and the opening record, in this order.
+    /// Nothing is looked up for what policy does not allow.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub async fn authorize(
+        self: &Arc<Self>,
+        connection: &Arc<Connection>,
+        asked: Asked,
+    ) -> Result<Permit, Denial> {
+        let rules = self.rules.load_full();
+        let from = connection.from();
+        let client = match self.identify(&rules, from) {
+            Ok(client) => client,
+            Err(reason) => {
+                let subject = Subject {
+                    client: Some(from.peer),
+                    ..Subject::default()
+                };
+                return Err(self.refused(None, subject, asked, Refusal::new(reason)));
+            }
+        };
+        match self.grant(&rules, &client, &asked).await {
+            Ok(granted) => {
+                self.open_exchange(rules.generation, connection, client, (asked, granted))
+            }
+            Err(refusal) => {
+                let subject = client.subject.clone();
+                Err(self.refused(Some(&client), subject, asked, refusal))
+            }
+        }
+    }
+
+    /// Judges the host of a CONNECT to port 80, whose requests are then each authorised; nothing
+    /// is looked up, and only a refusal is recorded.
+    ///
+    /// # Errors
+    /// The denial, recorded.
+    pub fn precheck(&self, connection: &Connection, asked: &Asked) -> Result<(), Denial> {
+        let rules = self.rules.load();
+        let from = connection.from();
+        let client = match self.identify(&rules, from) {
+            Ok(client) => client,
+            Err(reason) => {
+                let subject = Subject {
+                    client: Some(from.peer),
+                    ..Subject::default()
+                };
+                return Err(self.refused(None, subject, asked.clone(), Refusal::new(reason)));
+            }
+        };
+        match judge(&client, asked) {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                let subject = client.subject.clone();
+                Err(self.refused(Some(&client), subject, asked.clone(), refusal))
+            }
+        }
+    }
+
+    /// Records the refusal of a request that could not be read as one, or of a ClientHello on the
+    /// transparent road.
+    pub fn refuse(
+        &self,
+        connection: &Connection,
+        asked: Asked,
+        reason: Reason,
+        detail: Option<String>,
+    ) -> Denial {
+        let from = connection.from();
+        let client = self.identify(&self.rules.load(), from);
+        // A stranger learns nothing but that he is one.
+        let refusal = match &client {
+            Ok(_) => Refusal {
+                detail,
+                ..Refusal::new(reason)
+            },
+            Err(unknown) => Refusal::new(*unknown),
+        };
+        let subject = subject_of(&client, from);
+        self.refused(client.ok().as_ref(), subject, asked, refusal)
+    }
+
+    /// Records the refusal of what is cut without an answer: a protocol that is not spoken here, or
+    /// a head that never became whole.
+    pub fn refuse_silently(&self, connection: &Connection, asked: Asked, reason: Reason) {
+        let from = connection.from();
+        let client = self.identify(&self.rules.load(), from);
+        let refusal = Refusal {
+            silent: true,
+            ..Refusal::new(client.as_ref().map_or_else(|unknown| *unknown, |_| reason))
+        };
+        let subject = subject_of(&client, from);
+        drop(self.refused(client.ok().as_ref(), subject, asked, refusal));
+    }
+
+    async fn grant(
+        &self,
+        rules: &Rules,
+        client: &Client,
+        asked: &Asked,
+    ) -> Result<Granted, Refusal> {
+        if self.tasks.stopping().is_cancelled() {
+            return Err(Refusal::new(Reason::ShuttingDown));
+        }
+        self.limiter
+            .request(&client.key, &rules.limits)
+            .map_err(|limited| Refusal {
+                retry_after: Some(limited.retry_after),
+                ..Refusal::new(Reason::RateLimited)
+            })?;
+        let (destination, verdict) = judge(client, asked)?;
+        self.limit_wildcard_names(rules, client, destination, &verdict)?;
+        let unresolved = |error| Refusal::unresolved(error, verdict.rule.clone());
+        let answer = self
+            .resolver
+            .look_up(destination)
+            .await
+            .map_err(unresolved)?;
+        // Read after the look-up, which takes its time.
+        let surroundings = self.surroundings(rules)?;
+        let exceptions = &verdict.grants.addresses;
+        let resolved = Resolved::vet(answer, destination, &rules.guard, &surroundings, exceptions)
+            .map_err(unresolved)?;
+        Ok(Granted {
+            destination: destination.clone(),
+            verdict,
+            resolved,
+        })
+    }
+
+    /// Security: labels under a wildcard reach that zone's own servers, so their number is bound;
+    /// report mode lets any name through and is bound the same way.
+    fn limit_wildcard_names(
+        &self,
+        rules: &Rules,
+        client: &Client,
+        destination: &Destination,
+        verdict: &Verdict,
+    ) -> Result<(), Refusal> {
+        let chosen_by_client = verdict.grants.wildcard || verdict.decision == Decision::WouldDeny;
+        let Some(name) = destination.host.name().filter(|_| chosen_by_client) else {
+            return Ok(());
+        };
+        self.limiter
+            .wildcard_name(&client.key, name, &rules.limits)
+            .map_err(|limited| Refusal {
+                rule: verdict.rule.clone(),
+                retry_after: Some(limited.retry_after),
+                ..Refusal::new(Reason::RateLimited)
+            })
+    }
+
+    /// Whether an exchange that was allowed would be allowed now, to the same addresses.
+    pub(super) fn still_allowed(&self, rules: &Rules, exchange: &Exchange) -> bool {
+        let Exchange {
+            from,
+            destination,
+            vetted,
+            ..
+        } = exchange;
+        let Ok(client) = self.identify(rules, *from) else {
+            return false;
+        };
+        let verdict = client.policy.evaluate(destination);
+        let Ok(surroundings) = self.surroundings(rules) else {
+            return false;
+        };
+        let answer: Vec<IpAddr> = vetted.as_slice().iter().map(SocketAddr::ip).collect();
+        verdict.passes()
+            && rules
+                .guard
+                .vet(
+                    &surroundings,
+                    destination,
+                    &answer,
+                    &verdict.grants.addresses,
+                )
+                .is_ok()
+    }
+
+    /// Lists the exchange, makes sure that it is still allowed, and writes its opening record.
+    ///
+    /// Security: listed before it is checked again, so that a reload or the end of the run during
+    /// the look-up either finds it in the table or is seen here.
+    fn open_exchange(
+        self: &Arc<Self>,
+        generation: u64,
+        connection: &Arc<Connection>,
+        client: Client,
+        (asked, granted): (Asked, Granted),
+    ) -> Result<Permit, Denial> {
+        let id = self.audit.new_id();
+        let from = connection.from();
+        let vetted = granted.resolved.vetted.clone();
+        let listed = self.open.list(
+            id,
+            Exchange::new(
+                from,
+                client.subject.run.clone(),
+                granted.destination.clone(),
+                vetted,
+            ),
+        );
+        let rules = self.rules.load();
+        let current = match self.identify(&rules, from) {
+            Ok(current) => current,
+            Err(reason) => {
+                return Err(self.refused(None, client.subject, asked, Refusal::new(reason)));
+            }
+        };
+        let same = rules.generation == generation && Arc::ptr_eq(&current.policy, &client.policy);
+        if !same && !self.still_allowed(&rules, &listed) {
+            let refusal = Refusal::new(Reason::NotAllowlisted);
+            return Err(self.refused(Some(&client), client.subject.clone(), asked, refusal));
+        }
+        let decision = DecisionRecord {
+            id,
+            subject: client.subject.clone(),
+            asked,
+            decision: granted.verdict.decision,
+            reason: granted.verdict.reason,
+            rule: granted.verdict.rule.clone(),
+            addresses: granted.resolved.answer,
+            status: None,
+        };
+        let asked = decision.asked.clone();
+        match self.audit.open_exchange(decision) {
+            Ok(exchange) => Ok(Permit::new(Opened {
+                listed,
+                exchange,
+                client,
+                connection: Arc::clone(connection),
+                grants: granted.verdict.grants,
+                generation: rules.generation,
+                limits: rules.limits.clone(),
+                tasks: self.tasks.clone(),
+            })),
+            Err(error) => {
+                tracing::error!(%error, "request refused: its decision cannot be recorded");
+                let refusal = Refusal::new(Reason::AuditUnavailable);
+                Err(self.refused(Some(&client), client.subject.clone(), asked, refusal))
+            }
+        }
+    }
+}
+
+fn judge<'a>(client: &Client, asked: &'a Asked) -> Result<(&'a Destination, Verdict), Refusal> {
+    let Some(destination) = &asked.destination else {
+        return Err(Refusal::new(Reason::BadRequest));
+    };
+    let verdict = client.policy.evaluate(destination);
+    if verdict.passes() {
+        Ok((destination, verdict))
+    } else {
+        Err(Refusal {
+            rule: verdict.rule,
+            ..Refusal::new(verdict.reason)
+        })
+    }
+}
