@@ -21,7 +21,7 @@ check: deny     ## formatting, lints, unit tests, the architecture, the document
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
-	cargo test --locked --lib --bins --benches --test layers
+	cargo test --locked --lib --bins --benches --test layers --test documents
 
 deny:           ## licences, sources and bans of the dependencies, where cargo-deny is installed
 	@if cargo deny --version >/dev/null 2>&1; then cargo deny --all-features check bans licenses sources; \

@@ -1,0 +1,286 @@
+//! The documents, held to the code: what they name exists, and what exists is named.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use eclusa::policy::Reason;
+
+fn read(file: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(root.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|own| own == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// What stands between backticks.
+fn code_spans(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The rows of the tables below a heading, up to the next heading.
+fn rows<'a>(document: &'a str, heading: &str) -> Vec<&'a str> {
+    let (_, section) = document.split_once(&format!("\n{heading}\n")).unwrap();
+    section
+        .lines()
+        .take_while(|line| !line.starts_with('#'))
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| ---"))
+        .skip(1)
+        .collect()
+}
+
+fn first_cell(row: &str) -> &str {
+    row.trim_matches('|').split(" | ").next().unwrap()
+}
+
+#[test]
+fn every_claim_of_the_threat_model_names_a_test_that_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut tests = BTreeSet::new();
+    for file in ["src", "tests"]
+        .iter()
+        .flat_map(|folder| files(&root.join(folder), "rs"))
+    {
+        let source = fs::read_to_string(file).unwrap();
+        let names = source
+            .lines()
+            .filter_map(|line| {
+                line.trim_start()
+                    .trim_start_matches("async ")
+                    .strip_prefix("fn ")
+            })
+            .map(|line| line.split(['(', '<']).next().unwrap().to_owned());
+        tests.extend(names);
+    }
+    let security = read("SECURITY.md");
+    let claims = rows(&security, "## Claims, and the test that holds each");
+    assert!(claims.len() > 20, "{claims:?}");
+    for claim in claims {
+        let (_, held_by) = claim
+            .trim_end_matches(['|', ' '])
+            .rsplit_once(" | ")
+            .unwrap();
+        let named: Vec<&str> = code_spans(held_by).collect();
+        assert!(!named.is_empty(), "{claim}");
+        for test in named {
+            assert!(tests.contains(test), "there is no test {test}: {claim}");
+        }
+    }
+}
+
+#[test]
+fn the_readme_tells_every_reason_and_no_other() {
+    let readme = read("README.md");
+    let told: BTreeSet<&str> = rows(&readme, "### Reasons")
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .collect();
+    assert_eq!(
+        told,
+        Reason::ALL.iter().map(|reason| reason.code()).collect()
+    );
+}
+
+/// `section.key` of a configuration, with `NAME` for a profile's name; a key may be commented out.
+fn keys(config: &str) -> BTreeSet<String> {
+    let mut section = String::new();
+    let mut found = BTreeSet::new();
+    for line in config
+        .lines()
+        .map(|line| line.trim_start_matches("# ").trim_start_matches('#'))
+    {
+        if let Some(header) = line.strip_prefix('[') {
+            let header = header.trim_start_matches('[').split(']').next().unwrap();
+            section = match header.split('.').collect::<Vec<_>>()[..] {
+                ["profiles", _] => "profiles.NAME".to_owned(),
+                ["profiles", _, "rules"] => "profiles.NAME.rules".to_owned(),
+                _ => header.to_owned(),
+            };
+        } else if let Some((key, _)) = line.split_once(" = ")
+            && key
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == ' ')
+            && !key.trim().contains(' ')
+        {
+            found.insert(match section.as_str() {
+                "profiles.NAME.rules" => section.clone(),
+                _ => format!("{section}.{}", key.trim()),
+            });
+        }
+    }
+    found
+}
+
+#[test]
+fn the_readme_tells_every_key_of_the_shipped_configuration_and_no_other() {
+    let (readme, shipped) = (read("README.md"), read("config/eclusa.toml"));
+    let told: BTreeSet<String> = rows(&readme, "## Configuration")
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(told, keys(&shipped));
+}
+
+#[test]
+fn the_record_in_the_readme_is_one_that_the_log_reads() {
+    let readme = read("README.md");
+    let (_, rest) = readme.split_once("```json\n").unwrap();
+    let lines = rest.split("```").next().unwrap();
+    let told: BTreeSet<&str> = rows(&readme, "## The audit log")
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .collect();
+    for line in lines.lines() {
+        let record: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        for field in record.keys() {
+            assert!(
+                told.contains(field.as_str()),
+                "{field} is in no row: {line}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_map_is_short_and_names_every_module() {
+    let map = read("ARCHITECTURE.md");
+    assert!(map.lines().count() <= 150, "{} lines", map.lines().count());
+    let named: BTreeSet<&str> = rows(&map, "## Layers")
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .collect();
+    let library = read("src/lib.rs");
+    let modules = library
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod "));
+    assert_eq!(
+        named,
+        modules.map(|line| line.trim_end_matches(';')).collect()
+    );
+}
+
+#[test]
+fn what_the_documents_link_and_the_map_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for document in [
+        "README.md",
+        "SECURITY.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+    ] {
+        let text = read(document);
+        let links = text
+            .split("](")
+            .skip(1)
+            .map(|rest| rest.split(')').next().unwrap());
+        let paths = code_spans(&text).filter(|span| {
+            ["src/", "tests/", "demo/", "config/", "scripts/"]
+                .iter()
+                .any(|top| span.starts_with(top))
+        });
+        for path in links.filter(|link| !link.starts_with("http")).chain(paths) {
+            assert!(root.join(path).exists(), "{document}: {path}");
+        }
+    }
+    let makefile = read("Makefile");
+    let readme = read("README.md");
+    for target in code_spans(&readme).filter_map(|span| span.strip_prefix("make ")) {
+        assert!(makefile.contains(&format!("\n{target}:")), "make {target}");
+    }
+}
+
+#[test]
+fn one_version_stands_everywhere() {
+    let version = env!("CARGO_PKG_VERSION");
+    let image = format!("eclusa:{version}");
+    for file in ["Makefile", "compose.yaml", "Dockerfile", "README.md"] {
+        let text = read(file);
+        assert!(text.contains(&image), "{file}");
+        let tags = text.split("eclusa:0").skip(1);
+        for tag in tags {
+            assert!(
+                format!("eclusa:0{tag}").starts_with(&image),
+                "{file}: another version"
+            );
+        }
+    }
+    assert!(read("CHANGELOG.md").contains(version));
+}
+
+#[test]
+fn dependencies_come_from_one_registry_and_none_is_banned() {
+    #[derive(serde::Deserialize)]
+    struct Deny {
+        bans: Bans,
+    }
+    #[derive(serde::Deserialize)]
+    struct Bans {
+        deny: Vec<Entry>,
+        skip: Vec<Entry>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Entry {
+        #[serde(rename = "crate")]
+        name: String,
+    }
+    #[derive(serde::Deserialize)]
+    struct Lock {
+        package: Vec<Package>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Package {
+        name: String,
+        source: Option<String>,
+    }
+    let deny: Deny = toml::from_str(&read(".cargo/deny.toml")).unwrap();
+    let lock: Lock = toml::from_str(&read("Cargo.lock")).unwrap();
+    let (mut counts, mut sources) = (BTreeMap::new(), BTreeSet::new());
+    for package in &lock.package {
+        match &package.source {
+            Some(source) => drop(sources.insert(source.as_str())),
+            None => assert_eq!(package.name, "eclusa"),
+        }
+        *counts.entry(package.name.as_str()).or_insert(0) += 1;
+    }
+    assert!(
+        sources.len() == 1 && sources.iter().all(|source| source.starts_with("registry+")),
+        "{sources:?}"
+    );
+    for entry in &deny.bans.deny {
+        assert!(
+            !counts.contains_key(entry.name.as_str()),
+            "{} is banned",
+            entry.name
+        );
+    }
+    // Packages of other systems stand in Cargo.lock too, and are never built here.
+    let twice = counts
+        .iter()
+        .filter(|(name, count)| **count > 1 && !name.starts_with("windows"));
+    let skipped: BTreeSet<&str> = deny
+        .bans
+        .skip
+        .iter()
+        .map(|entry| entry.name.as_str())
+        .collect();
+    assert_eq!(
+        twice.map(|(name, _)| *name).collect::<BTreeSet<_>>(),
+        skipped
+    );
+}
