@@ -15,11 +15,7 @@ use tokio::{
 };
 
 use super::{Answerer, LONGEST_QUERY, own_address};
-use crate::{
-    drain::Tasks,
-    egress::Endpoint,
-    listener::{Accepted, Listener},
-};
+use crate::{drain::Tasks, egress::Endpoint, listener::Listener};
 
 /// How long a connection may wait for its next query (RFC 7766 section 6.2.3).
 const IDLE: Duration = Duration::from_secs(10);
@@ -36,15 +32,21 @@ pub(super) async fn serve(listener: Listener, answerer: Arc<Answerer>, tasks: Ta
     let accepting = tasks.clone();
     listener
         .run(accepting, move |accepted| {
-            // Over a limit the connection is dropped, which closes it.
-            if let Some(place) = Places::take(&places, accepted.peer.ip()) {
+            let from = Endpoint {
+                peer: accepted.peer.ip(),
+                local: accepted.local.ip(),
+            };
+            // Strangers take no place; over a limit the connection is dropped, which closes it.
+            if !answerer.authorizer.knows(from) {
+                return;
+            }
+            if let Some(place) = Places::take(&places, from.peer) {
                 let answerer = Arc::clone(&answerer);
                 let stopping = tasks.stopping().clone();
                 tasks.spawn(async move {
-                    tokio::select! {
-                        () = stopping.cancelled() => {}
-                        () = converse(accepted, &answerer) => {}
-                    }
+                    stopping
+                        .run_until_cancelled(converse(accepted.stream, from, &answerer))
+                        .await;
                     drop(place);
                 });
             }
@@ -53,14 +55,10 @@ pub(super) async fn serve(listener: Listener, answerer: Arc<Answerer>, tasks: Ta
 }
 
 /// Answers one connection's queries until it is idle, closed, or asks what has no answer.
-async fn converse(accepted: Accepted, answerer: &Answerer) {
-    let from = Endpoint {
-        peer: accepted.peer.ip(),
-        local: accepted.local.ip(),
-    };
+async fn converse(stream: TcpStream, from: Endpoint, answerer: &Answerer) {
     let ours = own_address(from.local);
     let deadline = answerer.authorizer.limits().header_timeout;
-    let mut stream = BufReader::new(accepted.stream);
+    let mut stream = BufReader::new(stream);
     while let Ok(Some(message)) = read_message(&mut stream, deadline).await {
         let Some(answer) = answerer.answer(&message, from, ours) else {
             return;
@@ -149,5 +147,31 @@ impl Drop for Place {
                 open.of_client.remove(&self.client);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_client_cannot_take_every_place() {
+        let places = Arc::new(Places::default());
+        let client = |last| IpAddr::from([192, 0, 2, last]);
+        let take = |last| Places::take(&places, client(last));
+        let mut taken: Vec<Place> = (0..CONNECTIONS_PER_CLIENT)
+            .filter_map(|_| take(1))
+            .collect();
+        assert_eq!(taken.len(), CONNECTIONS_PER_CLIENT);
+        assert!(take(1).is_none() && take(2).is_some());
+        taken.pop();
+        assert!(take(1).is_some());
+        let more = (3..=255).flat_map(|last| [last; 8]);
+        taken.extend(more.filter_map(take));
+        assert_eq!(taken.len(), CONNECTIONS);
+        assert!(take(2).is_none());
+        taken.clear();
+        assert!(places.open.lock().unwrap().of_client.is_empty());
+        assert!(take(2).is_some());
     }
 }
