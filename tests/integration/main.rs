@@ -12,6 +12,7 @@
 
 mod admin;
 mod check;
+mod dns;
 mod forward;
 mod parity;
 mod policy_table;
