@@ -12,6 +12,7 @@
 
 mod admin;
 mod check;
+mod clients;
 mod dns;
 mod forward;
 mod parity;
