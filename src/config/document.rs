@@ -7,16 +7,16 @@ use toml::de::DeTable;
 
 use super::{Problem, item::Item, suggest};
 
-/// The problems found so far, and the text that lines are counted in.
-pub(super) struct Report<'d> {
-    text: &'d str,
+/// The problems found so far, and where the lines of the text end.
+pub(super) struct Report {
+    line_ends: Vec<usize>,
     problems: RefCell<Vec<Problem>>,
 }
 
-impl<'d> Report<'d> {
-    pub(super) fn new(text: &'d str) -> Self {
+impl Report {
+    pub(super) fn new(text: &str) -> Self {
         Self {
-            text,
+            line_ends: text.match_indices('\n').map(|(end, _)| end).collect(),
             problems: RefCell::new(Vec::new()),
         }
     }
@@ -39,15 +39,14 @@ impl<'d> Report<'d> {
 
     /// The line of a byte offset, from 1.
     pub(super) fn line(&self, at: usize) -> usize {
-        let before = self.text.as_bytes().iter().take(at);
-        1 + before.filter(|byte| **byte == b'\n').count()
+        1 + self.line_ends.partition_point(|end| *end < at)
     }
 }
 
 /// One table. The closure that reads it takes each key that it knows; what it did not take is
 /// reported when it returns.
 pub(super) struct Section<'d> {
-    report: &'d Report<'d>,
+    report: &'d Report,
     path: String,
     at: Option<usize>,
     table: Option<&'d DeTable<'d>>,
@@ -57,7 +56,7 @@ pub(super) struct Section<'d> {
 impl<'d> Section<'d> {
     /// Reads the whole document.
     pub(super) fn root<T>(
-        report: &'d Report<'d>,
+        report: &'d Report,
         table: &'d DeTable<'d>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
@@ -65,7 +64,7 @@ impl<'d> Section<'d> {
     }
 
     fn of(
-        report: &'d Report<'d>,
+        report: &'d Report,
         path: String,
         at: Option<usize>,
         table: Option<&'d DeTable<'d>>,

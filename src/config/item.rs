@@ -11,7 +11,7 @@ use super::document::Report;
 
 /// One value and where it stands.
 pub(super) struct Item<'d> {
-    report: &'d Report<'d>,
+    report: &'d Report,
     /// E.g. `profiles.default.allow[2]`.
     pub(super) path: String,
     /// The byte offset of its key, or of itself in a list.
@@ -21,7 +21,7 @@ pub(super) struct Item<'d> {
 
 impl<'d> Item<'d> {
     pub(super) fn new(
-        report: &'d Report<'d>,
+        report: &'d Report,
         path: String,
         at: usize,
         value: &'d Spanned<DeValue<'d>>,

@@ -1,5 +1,7 @@
 //! From the text to a `Config`: syntax first, then every key, then what holds between them.
 
+use std::collections::BTreeSet;
+
 use toml::de::{DeTable, Error as SyntaxError};
 
 use super::{
@@ -36,16 +38,15 @@ pub(super) fn config(text: &str) -> Result<Config, Problems> {
 }
 
 /// Notes every error of syntax, one a line; whether the keys can be judged all the same.
-fn syntax(report: &Report<'_>, text: &str, errors: &[SyntaxError]) -> bool {
+fn syntax(report: &Report, text: &str, errors: &[SyntaxError]) -> bool {
     const DUPLICATE: &str = "duplicate key";
-    let mut lines = Vec::new();
+    let mut lines = BTreeSet::new();
     for error in errors {
         let span = error.span().unwrap_or_default();
         let line = report.line(span.start);
-        if lines.contains(&line) {
+        if !lines.insert(line) {
             continue;
         }
-        lines.push(line);
         if error.message() == DUPLICATE {
             let key = text.get(span.clone()).unwrap_or_default();
             report.add(

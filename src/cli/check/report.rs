@@ -79,6 +79,9 @@ pub(super) fn summary(
     for warning in &config.warnings {
         writeln!(out, "warning: {warning}")?;
     }
+    for note in notes(config) {
+        writeln!(out, "note: {note}")?;
+    }
     let failed = tests.iter().filter(|test| !test.passed);
     for test in failed.clone() {
         writeln!(out, "{}", failure(test))?;
@@ -97,6 +100,20 @@ pub(super) fn summary(
         counted(tests.len(), "test"),
         counted(config.warnings.len(), "warning"),
     )
+}
+
+/// What is valid, and yet serves nobody.
+fn notes(config: &Config) -> Vec<&'static str> {
+    let listen = &config.listen;
+    let lists = [&listen.proxy, &listen.dns, &listen.https, &listen.http];
+    let mut notes = Vec::new();
+    if lists.iter().all(|list| list.is_empty()) {
+        notes.push("[listen] names no proxy, dns, https or http listener, so serve will not start");
+    }
+    if config.policies.clients().is_empty() {
+        notes.push("there is no [[clients]], so only runs that a launcher registers are served");
+    }
+    notes
 }
 
 /// `line 12: tests[0]: https://evil.example.net/ under "default": expected deny, got allow ...`
@@ -133,6 +150,7 @@ pub(super) fn summary_json(
         valid: true,
         problems: &[],
         warnings: &config.warnings,
+        notes: notes(config),
         counts: Some(Counts::of(config)),
         tests,
     };
@@ -166,6 +184,7 @@ pub(super) fn problems_json(
         valid: false,
         problems,
         warnings: &[],
+        notes: Vec::new(),
         counts: None,
         tests: &[],
     };
@@ -179,6 +198,7 @@ struct Report<'r> {
     valid: bool,
     problems: &'r [Problem],
     warnings: &'r [String],
+    notes: Vec<&'static str>,
     counts: Option<Counts>,
     tests: &'r [TestResult],
 }
@@ -225,6 +245,7 @@ fn plain_table(colour: bool) -> Table {
     table.load_style(NOTHING);
     if colour {
         table.enforce_styling();
+        table.style_text_only();
     } else {
         table.force_no_tty();
     }

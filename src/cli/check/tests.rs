@@ -10,6 +10,8 @@ use crate::cli::{
 };
 
 const POLICY: &str = r#"
+[listen]
+proxy = ["127.0.0.1:3128"]
 [profiles.default]
 allow = ["api.example.com", "*.cdn.example.com", "192.0.2.1", "169.254.169.254", "10.9.0.1"]
 deny = ["private.cdn.example.com"]
@@ -267,11 +269,11 @@ expect = "deny"
     assert_eq!(
         lines,
         [
-            "line 14: tests[0]: https://api.example.com/x under \"default\": expected deny, got \
+            "line 16: tests[0]: https://api.example.com/x under \"default\": expected deny, got \
              allow (allowlisted) by profiles.default.allow[0]",
-            "line 18: tests[1]: evil.example.net under \"default\": expected deny \
+            "line 20: tests[1]: evil.example.net under \"default\": expected deny \
              (denied_by_rule), got deny (not_allowlisted) as no rule allows it",
-            "line 27: tests[3]: evil.example.net under \"learn\": expected deny, got would_deny \
+            "line 29: tests[3]: evil.example.net under \"learn\": expected deny, got would_deny \
              (not_allowlisted) as no rule allows it",
             &format!(
                 "{path}: not as expected: 2 profiles, 7 patterns, 1 client range, 1 of 4 tests \
@@ -286,6 +288,19 @@ expect = "deny"
     assert_eq!(found["tests"][0]["decision"], "allow");
     assert_eq!(found["tests"][2]["passed"], true);
     assert_eq!(ran.code, Exit::Denied.into());
+}
+
+#[test]
+fn a_valid_file_that_serves_nobody_says_so() {
+    let (_folder, path) = configured("[profiles.default]\n");
+    let ran = eclusa(&["check", "-c", &path]);
+    let notes: Vec<_> = ran
+        .out
+        .lines()
+        .filter(|line| line.starts_with("note: "))
+        .collect();
+    assert_eq!(notes.len(), 2, "{}", ran.out);
+    assert_eq!(ran.code, ExitCode::SUCCESS);
 }
 
 #[test]
@@ -304,6 +319,7 @@ fn problems_are_json_for_a_program() {
                 "message": "unknown key; did you mean `proxy`?",
             }],
             "warnings": [],
+            "notes": [],
             "counts": null,
             "tests": [],
         })
