@@ -103,9 +103,13 @@ impl Judgement {
 
 /// What is known to be ours without looking at the host: its interfaces are not read here.
 fn surroundings(config: &Config) -> Surroundings {
+    let listen = &config.listen;
+    let lists = [&listen.proxy, &listen.dns, &listen.https, &listen.http];
+    let sockets = lists.into_iter().flatten().chain(&listen.metrics);
     let clients = config.policies.clients();
     Surroundings {
         clients: clients.iter().map(|client| client.source).collect(),
+        listeners: sockets.copied().collect(),
         ..Surroundings::default()
     }
 }

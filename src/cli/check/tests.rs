@@ -13,7 +13,7 @@ const POLICY: &str = r#"
 [listen]
 proxy = ["127.0.0.1:3128"]
 [profiles.default]
-allow = ["api.example.com", "*.cdn.example.com", "192.0.2.1", "169.254.169.254", "10.9.0.1"]
+allow = ["api.example.com", "*.cdn.example.com", "192.0.2.1", "127.0.0.1:3128", "10.9.0.1"]
 deny = ["private.cdn.example.com"]
 
 [profiles.learn]
@@ -114,9 +114,12 @@ fn decisions_are_json_for_a_program() {
 
 #[test]
 fn the_address_of_a_literal_is_judged_too() {
-    let (_folder, path) = configured(POLICY);
+    let (_folder, path) = configured(&format!(
+        "{POLICY}[profiles.nat64]\nallow = [\"[2001:db8:64::a9fe:a9fe]\"]\n\
+         [addresses]\nnat64 = [\"2001:db8:64::/96\"]\n"
+    ));
     for (destination, decision, reason) in [
-        ("169.254.169.254", "deny", "address_blocked"),
+        ("127.0.0.1:3128", "deny", "loop_detected"),
         ("10.9.0.1", "allow", "allowlisted"),
         ("8.8.8.8", "deny", "ip_literal"),
         ("[::ffff:169.254.169.254]", "deny", "ip_literal"),
@@ -129,6 +132,19 @@ fn the_address_of_a_literal_is_judged_too() {
             "{destination}: {found}"
         );
     }
+    let ran = eclusa(&[
+        "check",
+        "-c",
+        &path,
+        "--profile",
+        "nat64",
+        "[2001:db8:64::a9fe:a9fe]",
+    ]);
+    let detail = "2001:db8:64::a9fe:a9fe is the instance metadata service";
+    assert!(
+        ran.out.contains("address_blocked") && ran.out.contains(detail),
+        "{ran:?}"
+    );
 }
 
 #[test]

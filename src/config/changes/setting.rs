@@ -142,7 +142,7 @@ fn limits(limits: &Limits) -> Vec<Setting> {
             "limits.wildcard_names_per_minute",
             wildcard_names_per_minute.to_string(),
         ),
-        reload(
+        restart(
             "limits.denials_recorded_per_minute",
             denials_recorded_per_minute.to_string(),
         ),
@@ -150,7 +150,7 @@ fn limits(limits: &Limits) -> Vec<Setting> {
         reload("limits.connect_timeout", show_duration(*connect_timeout)),
         reload("limits.idle_timeout", show_duration(*idle_timeout)),
         reload("limits.lifetime", show_duration(*lifetime)),
-        reload("limits.drain_timeout", show_duration(*drain_timeout)),
+        restart("limits.drain_timeout", show_duration(*drain_timeout)),
         reload("limits.max_header_bytes", show_size(header_bytes)),
         reload(
             "limits.max_upload_bytes",

@@ -78,3 +78,32 @@ fn a_long_difference_is_counted() {
     assert_eq!(changes.len(), 21);
     assert_eq!(changes[20], "profiles.a: allows 5 more");
 }
+
+/// `config/eclusa.toml` tells operators what a reload cannot change.
+#[test]
+fn the_shipped_file_says_which_limits_need_a_restart() {
+    let defaults = valid("[profiles.default]");
+    let changed = valid(
+        "[limits]\nconnections = 1\nconnections_per_client = 1\nrequests_per_second = 1\n\
+         dns_queries_per_second = 1\nwildcard_names_per_minute = 1\n\
+         denials_recorded_per_minute = 1\nheader_timeout = \"1s\"\nconnect_timeout = \"1s\"\n\
+         idle_timeout = \"1s\"\nlifetime = \"1s\"\ndrain_timeout = \"1s\"\n\
+         max_header_bytes = \"1 KiB\"\nmax_upload_bytes = \"1 B\"\n",
+    );
+    let shipped = include_str!("../../../config/eclusa.toml");
+    let (_, limits) = shipped.split_once("\n[limits]\n").unwrap();
+    let (limits, _) = limits.split_once("\n# ---").unwrap();
+    let mut said = Vec::new();
+    let mut comment = String::new();
+    for line in limits.lines() {
+        if line.starts_with('#') {
+            comment.push_str(line);
+        } else if let Some((key, _)) = line.split_once(" = ") {
+            if comment.contains("needs a restart") {
+                said.push(format!("limits.{key}"));
+            }
+            comment.clear();
+        }
+    }
+    assert_eq!(said, defaults.restart_needed(&changed));
+}
