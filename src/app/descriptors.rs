@@ -5,8 +5,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors of one client connection: its socket and the origin's.
 const PER_CONNECTION: u64 = 2;
 
-/// Kept for listeners, look-ups, the log and the admin socket.
-const RESERVED: u64 = 128;
+/// Kept for listeners, look-ups, the log and the admin socket, for idle upstream connections, and
+/// for attempts to connect beyond the first; at most a quarter of what there is.
+const RESERVED: u64 = 128 + 1024 + 256;
 
 /// The process may not open enough files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,12 +56,21 @@ pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
             hard: current.unwrap_or(hard),
         });
     }
-    Ok(fitting(connections, hard))
+    let fitting = fitting(connections, hard);
+    if fitting < connections {
+        tracing::warn!(
+            fitting,
+            connections,
+            hard,
+            "open files bound the client connections"
+        );
+    }
+    Ok(fitting)
 }
 
 /// Connections that leave the reserve free, at most those configured.
 fn fitting(connections: usize, hard: u64) -> usize {
-    let room = hard.saturating_sub(RESERVED) / PER_CONNECTION;
+    let room = hard.saturating_sub(RESERVED.min(hard / 4)) / PER_CONNECTION;
     connections.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
@@ -72,7 +82,7 @@ mod tests {
     fn the_reserve_is_never_taken_by_connections() {
         for (connections, hard, expected) in [
             (10_000, 1_048_576, 10_000),
-            (10_000, 20_000, 9_936),
+            (10_000, 20_000, 9_296),
             (100, 1_024, 100),
         ] {
             assert_eq!(

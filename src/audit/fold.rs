@@ -112,7 +112,11 @@ impl Fold {
             same.written += 1;
             return Fate::Written;
         }
-        same.tally.count += 1;
+        if event.is_nameless() {
+            same.count_distinct(event);
+        } else {
+            same.tally.count += 1;
+        }
         Fate::Counted
     }
 

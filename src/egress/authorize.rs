@@ -101,7 +101,10 @@ impl Authorizer {
                 return Err(self.refused(None, subject, asked.clone(), Refusal::new(reason)));
             }
         };
-        match judge(&client, asked) {
+        match self
+            .admit_request(&rules, &client)
+            .and_then(|()| judge(&client, asked))
+        {
             Ok(_) => Ok(()),
             Err(refusal) => {
                 let subject = client.subject.clone();
@@ -152,15 +155,7 @@ impl Authorizer {
         client: &Client,
         asked: &Asked,
     ) -> Result<Granted, Refusal> {
-        if self.tasks.stopping().is_cancelled() {
-            return Err(Refusal::new(Reason::ShuttingDown));
-        }
-        self.limiter
-            .request(&client.key, &rules.limits)
-            .map_err(|limited| Refusal {
-                retry_after: Some(limited.retry_after),
-                ..Refusal::new(Reason::RateLimited)
-            })?;
+        self.admit_request(rules, client)?;
         let (destination, verdict) = judge(client, asked)?;
         self.limit_wildcard_names(rules, client, destination, &verdict)?;
         let unresolved = |error| Refusal::unresolved(error, verdict.rule.clone());
@@ -179,6 +174,19 @@ impl Authorizer {
             verdict,
             resolved,
         })
+    }
+
+    /// What every request passes before it is looked at.
+    fn admit_request(&self, rules: &Rules, client: &Client) -> Result<(), Refusal> {
+        if self.tasks.stopping().is_cancelled() {
+            return Err(Refusal::new(Reason::ShuttingDown));
+        }
+        self.limiter
+            .request(&client.key, &rules.limits)
+            .map_err(|limited| Refusal {
+                retry_after: Some(limited.retry_after),
+                ..Refusal::new(Reason::RateLimited)
+            })
     }
 
     /// Security: labels under a wildcard reach that zone's own servers, so their number is bound;
@@ -203,32 +211,28 @@ impl Authorizer {
             })
     }
 
-    /// Whether an exchange that was allowed would be allowed now, to the same addresses.
+    /// Whether an exchange that was allowed would be allowed now, to the same addresses and on the
+    /// same terms.
     pub(super) fn still_allowed(&self, rules: &Rules, exchange: &Exchange) -> bool {
-        let Exchange {
-            from,
-            destination,
-            vetted,
-            ..
-        } = exchange;
-        let Ok(client) = self.identify(rules, *from) else {
+        let Ok(client) = self.identify(rules, exchange.from) else {
             return false;
         };
-        let verdict = client.policy.evaluate(destination);
-        let Ok(surroundings) = self.surroundings(rules) else {
-            return false;
-        };
-        let answer: Vec<IpAddr> = vetted.as_slice().iter().map(SocketAddr::ip).collect();
+        let verdict = client.policy.evaluate(&exchange.destination);
         verdict.passes()
-            && rules
-                .guard
-                .vet(
-                    &surroundings,
-                    destination,
-                    &answer,
-                    &verdict.grants.addresses,
-                )
+            && exchange.has_terms(&verdict.grants, client.policy.ech())
+            && self.still_vetted(rules, exchange, &verdict)
+    }
+
+    fn still_vetted(&self, rules: &Rules, exchange: &Exchange, verdict: &Verdict) -> bool {
+        let vetted = exchange.vetted.as_slice().iter();
+        let answer: Vec<IpAddr> = vetted.map(SocketAddr::ip).collect();
+        let exceptions = &verdict.grants.addresses;
+        self.surroundings(rules).is_ok_and(|surroundings| {
+            let (guard, destination) = (&rules.guard, &exchange.destination);
+            guard
+                .vet(&surroundings, destination, &answer, exceptions)
                 .is_ok()
+        })
     }
 
     /// Lists the exchange, makes sure that it is still allowed, and writes its opening record.
@@ -239,29 +243,27 @@ impl Authorizer {
         self: &Arc<Self>,
         generation: u64,
         connection: &Arc<Connection>,
-        client: Client,
+        judged: Client,
         (asked, granted): (Asked, Granted),
     ) -> Result<Permit, Denial> {
         let id = self.audit.new_id();
         let from = connection.from();
-        let vetted = granted.resolved.vetted.clone();
-        let listed = self.open.list(
-            id,
-            Exchange::new(
-                from,
-                client.subject.run.clone(),
-                granted.destination.clone(),
-                vetted,
-            ),
+        let exchange = Exchange::new(
+            from,
+            judged.subject.run.clone(),
+            granted.destination,
+            granted.resolved.vetted,
+            granted.verdict.grants.opaque,
         );
-        let rules = self.rules.load();
-        let current = match self.identify(&rules, from) {
-            Ok(current) => current,
+        let listed = self.open.list(id, exchange);
+        let rules = self.rules.load_full();
+        let client = match self.identify(&rules, from) {
+            Ok(client) => client,
             Err(reason) => {
-                return Err(self.refused(None, client.subject, asked, Refusal::new(reason)));
+                return Err(self.refused(None, judged.subject, asked, Refusal::new(reason)));
             }
         };
-        let same = rules.generation == generation && Arc::ptr_eq(&current.policy, &client.policy);
+        let same = rules.generation == generation && Arc::ptr_eq(&client.policy, &judged.policy);
         if !same && !self.still_allowed(&rules, &listed) {
             let refusal = Refusal::new(Reason::NotAllowlisted);
             return Err(self.refused(Some(&client), client.subject.clone(), asked, refusal));
@@ -272,7 +274,7 @@ impl Authorizer {
             asked,
             decision: granted.verdict.decision,
             reason: granted.verdict.reason,
-            rule: granted.verdict.rule.clone(),
+            rule: granted.verdict.rule,
             addresses: granted.resolved.answer,
             status: None,
         };

@@ -25,12 +25,10 @@ impl Authorizer {
 
     /// Registers a run, or renews it; what a changed registration no longer allows is cut.
     pub fn register(&self, registration: Registration) -> Result<(), RegistrationError> {
-        let rules = self.rules.load();
         let run = registration.run.clone();
-        let changed = self
-            .runs
-            .register(registration, &rules.policies, &self.audit)?;
-        if changed {
+        let load = || self.rules.load_full();
+        if self.runs.register(registration, load, &self.audit)? {
+            let rules = self.rules.load();
             self.open.cut_where(Outcome::PolicyChanged, |exchange| {
                 exchange.run.as_ref() == Some(&run) && !self.still_allowed(&rules, exchange)
             });

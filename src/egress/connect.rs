@@ -12,6 +12,7 @@ use std::{
 
 use tokio::{
     net::{TcpSocket, TcpStream},
+    sync::{Semaphore, SemaphorePermit},
     time::{self, Instant},
 };
 
@@ -20,6 +21,16 @@ use crate::policy::Reason;
 
 /// RFC 8305 section 5: how long an attempt goes on alone.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
+
+/// How many addresses of one answer are tried, and how many at a time: an answer may be the
+/// attacker's own, and every attempt holds a descriptor.
+const MOST_TRIED: usize = 8;
+const MOST_AT_ONCE: usize = 4;
+
+/// Attempts beyond the first of their exchange, in the whole process; where none is left, an
+/// exchange waits for its own attempt to fail.
+pub const FURTHER_ATTEMPTS: usize = 256;
+static FURTHER: Semaphore = Semaphore::const_new(FURTHER_ATTEMPTS);
 
 /// Why no vetted address could be reached.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +140,8 @@ enum RaceError {
 }
 
 /// Dials `addresses` in RFC 8305 order, a further one whenever the newest attempt has failed or
-/// has gone on for `ATTEMPT_DELAY`, until one succeeds, all have failed, or `limit` is over.
+/// has gone on for `ATTEMPT_DELAY`, until one succeeds, `MOST_TRIED` have failed, or `limit` is
+/// over.
 async fn race<T, F, A>(addresses: &[SocketAddr], limit: Duration, dial: F) -> Result<T, RaceError>
 where
     F: Fn(SocketAddr) -> A,
@@ -137,20 +149,22 @@ where
 {
     let deadline = Instant::now() + limit;
     let mut waiting = interleave(addresses);
+    waiting.truncate(MOST_TRIED);
     let mut attempts = Attempts(Vec::new());
     let mut failure = None;
-    while let Some(address) = waiting.pop_front() {
-        attempts.0.push(Box::pin(dial(address)));
-        // The last attempt has all the time that is left.
-        let until = if waiting.is_empty() {
+    while let Some(&address) = waiting.front() {
+        let begun = attempts.place().map(|place| {
+            attempts.0.push((Box::pin(dial(address)), place));
+            waiting.pop_front();
+        });
+        // The last attempt has all the time that is left, and so have those that block the next.
+        let until = if waiting.is_empty() || begun.is_none() {
             deadline
         } else {
             deadline.min(Instant::now() + ATTEMPT_DELAY)
         };
-        match attempts
-            .first_success(until, waiting.is_empty(), &mut failure)
-            .await
-        {
+        let all = waiting.is_empty();
+        match attempts.first_success(until, all, &mut failure).await {
             Some(connection) => return Ok(connection),
             None if Instant::now() >= deadline => return Err(RaceError::Timeout),
             None => {}
@@ -160,9 +174,21 @@ where
 }
 
 /// Connection attempts under way; dropping them ends them.
-struct Attempts<A>(Vec<Pin<Box<A>>>);
+struct Attempts<A>(Vec<(Pin<Box<A>>, Place)>);
+
+/// A place among the attempts of the process; the first attempt of an exchange needs none.
+type Place = Option<SemaphorePermit<'static>>;
 
 impl<T, A: Future<Output = io::Result<T>>> Attempts<A> {
+    /// A place for one more attempt, if there is one.
+    fn place(&self) -> Option<Place> {
+        match self.0.len() {
+            0 => Some(None),
+            1..MOST_AT_ONCE => FURTHER.try_acquire().ok().map(Some),
+            _ => None,
+        }
+    }
+
     /// Waits for a connection until `until`. Gives up sooner once an attempt fails, or when `all`
     /// is set once all have failed, and notes in `failure` what they said.
     async fn first_success(
@@ -193,7 +219,7 @@ impl<T, A: Future<Output = io::Result<T>>> Attempts<A> {
     /// What the next attempt to end came to; none when none is under way.
     async fn next(&mut self) -> Option<A::Output> {
         poll_fn(|context| {
-            for (at, attempt) in self.0.iter_mut().enumerate() {
+            for (at, (attempt, _)) in self.0.iter_mut().enumerate() {
                 if let Poll::Ready(output) = attempt.as_mut().poll(context) {
                     drop(self.0.swap_remove(at));
                     return Poll::Ready(Some(output));

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tokio::sync::Notify;
@@ -11,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::Endpoint;
 use crate::{
     destination::{Destination, VettedAddrs},
+    policy::{EchMode, Grants},
     record::{Id, Outcome, RunId},
 };
 
@@ -21,6 +25,10 @@ pub(super) struct Exchange {
     pub(super) run: Option<RunId>,
     pub(super) destination: Destination,
     pub(super) vetted: VettedAddrs,
+    /// Whether it need not be TLS.
+    pub(super) opaque: bool,
+    /// Whether its ClientHello carried Encrypted Client Hello.
+    ech: AtomicBool,
     cause: OnceLock<Outcome>,
     cut: CancellationToken,
 }
@@ -31,15 +39,29 @@ impl Exchange {
         run: Option<RunId>,
         destination: Destination,
         vetted: VettedAddrs,
+        opaque: bool,
     ) -> Self {
         Self {
             from,
             run,
             destination,
             vetted,
+            opaque,
+            ech: AtomicBool::new(false),
             cause: OnceLock::new(),
             cut: CancellationToken::new(),
         }
+    }
+
+    /// Notes that its ClientHello carried Encrypted Client Hello.
+    pub(super) fn note_ech(&self) {
+        self.ech.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether what it was let through with is still granted.
+    pub(super) fn has_terms(&self, grants: &Grants, ech: EchMode) -> bool {
+        let hidden = self.ech.load(Ordering::Relaxed);
+        (grants.opaque || !self.opaque) && (ech == EchMode::Allow || !hidden)
     }
 
     /// Waits until the exchange is cut, and says why.

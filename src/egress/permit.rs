@@ -153,6 +153,9 @@ impl Permit {
 
     /// Notes what the ClientHello shows.
     pub fn note_hello(&self, sni: Option<String>, ech: bool) {
+        if ech {
+            self.opened.listed.note_ech();
+        }
         self.note(|notes| (notes.sni, notes.ech) = (sni, Some(ech)));
     }
 

@@ -13,7 +13,7 @@ use std::{
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
-use super::Summary;
+use super::{Rules, Summary};
 use crate::{
     audit::{AuditError, AuditLog},
     policy::{Pattern, Policy, PolicySet, UnknownProfile},
@@ -187,10 +187,14 @@ impl RunTable {
     pub(super) fn register(
         &self,
         registration: Registration,
-        policies: &PolicySet,
+        rules: impl FnOnce() -> Arc<Rules>,
         audit: &AuditLog,
     ) -> Result<bool, RegistrationError> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        // Security: read under the lock. A reload puts its rules in force before it takes the lock
+        // to compile the runs anew, so either they are seen here or the run is seen there.
+        let rules = rules();
+        let policies = &rules.policies;
         let table = self.table.load();
         check_sources(&table, &registration, policies)?;
         let before = table.runs.get(&registration.run).map(Arc::clone);

@@ -285,6 +285,16 @@ fn a_reload_is_all_or_nothing_and_cuts_what_it_forbids() {
         .await_event("the cut", |line| line["outcome"] == "policy_changed");
     assert_eq!(close["event"], "close");
 
+    // The same host, on other terms.
+    fs::write(
+        world.proxy.config(),
+        before.replace("opaque = true", "opaque = false"),
+    )
+    .unwrap();
+    let applied = body(&world.proxy.admin("POST", "/v1/reload", None));
+    assert_eq!(applied["cut"], 1, "{applied}");
+    assert_eq!(client::read_to_close(&mut kept), b"");
+
     fs::write(
         world.proxy.config(),
         before.replace("proxy = [\"127.0.0.1:0\"]", "proxy = [\"127.0.0.2:0\"]"),

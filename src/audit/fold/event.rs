@@ -81,6 +81,15 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// Whether it is about no destination that could be read, so that identical events may have
+    /// asked for different things.
+    pub(super) fn is_nameless(self) -> bool {
+        match self {
+            Self::Refusal(record) => record.asked.destination.is_none(),
+            Self::Query(_) => false,
+        }
+    }
+
     /// What tells this event from others with the same reason.
     pub(super) fn sample(self) -> String {
         match self {

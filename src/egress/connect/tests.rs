@@ -156,6 +156,24 @@ async fn addresses_are_raced_as_rfc_8305_says() {
     }
 }
 
+/// An answer may be the attacker's own: it must not take descriptors by its length.
+#[tokio::test(start_paused = true)]
+async fn a_long_answer_is_tried_in_part_and_a_few_at_a_time() {
+    let answer: Vec<String> = (1..=256)
+        .map(|n| format!("192.0.2.{}:{n}", n % 250 + 1))
+        .collect();
+    let all = |script| -> Vec<(&str, Script)> {
+        answer
+            .iter()
+            .map(|address| (address.as_str(), script))
+            .collect()
+    };
+    let (result, dialled) = scripted(&all(Refuses(1)), LIMIT).await;
+    assert_eq!((kind(result), dialled.len()), (Err(REFUSED), MOST_TRIED));
+    let (result, dialled) = scripted(&all(Silent), LIMIT).await;
+    assert_eq!((kind(result), dialled.len()), (Err(None), MOST_AT_ONCE));
+}
+
 #[tokio::test(start_paused = true)]
 async fn all_attempts_together_stay_within_the_limit() {
     let addresses: Vec<String> = (1..=100).map(|n| format!("192.0.2.{n}:443")).collect();

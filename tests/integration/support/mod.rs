@@ -14,7 +14,7 @@ pub mod world;
 use std::{
     net::Ipv4Addr,
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 /// Nothing a test waits for takes longer.
@@ -32,7 +32,7 @@ pub fn unique_loopback() -> Ipv4Addr {
 
 /// Waits until `found` gives something; fails the test after `PATIENCE`.
 pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
+    let begun = tokio::time::Instant::now();
     loop {
         if let Some(value) = found() {
             return value;
