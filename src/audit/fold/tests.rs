@@ -366,7 +366,7 @@ proptest! {
         }
         counted += count(&fold.all());
         prop_assert_eq!(written + counted, u64::try_from(steps.len()).unwrap());
-        let minutes = 1 + (now - START).as_secs() / 60;
+        let minutes = 1 + now.saturating_sub(START).as_secs() / 60;
         // A client's minutes begin with its first event, so one more may have begun.
         prop_assert!(written <= 3 * u64::from(per_minute) * (minutes + 1), "{}", written);
         prop_assert!(fold.repeats.is_empty() && fold.buckets.is_empty());
