@@ -132,7 +132,10 @@ fn files(folder: &Path) -> Arc<Behaviour> {
                 status = "404 Not Found";
                 Vec::new()
             });
-            let kind = if name.ends_with(".html") {
+            let kind = if Path::new(&name)
+                .extension()
+                .is_some_and(|end| end == "html")
+            {
                 "text/html"
             } else {
                 "application/octet-stream"
@@ -306,7 +309,7 @@ fn git_clones_over_https_and_fails_quickly_where_it_may_not() {
 #[test]
 fn node_reaches_an_allowed_host_through_the_proxy() {
     let site = Site::start();
-    let code = r#"
+    let code = r"
 const http = require('http'), tls = require('tls'), fs = require('fs');
 const proxy = new URL(process.env.https_proxy);
 const at = { host: proxy.hostname, port: proxy.port };
@@ -322,7 +325,7 @@ http.get({ ...at, path: 'http://allowed.example/hello.txt', headers: { Host: 'al
     }).end();
   });
 });
-"#;
+";
     let printed = site.succeed("node", &["-e", code]);
     assert_eq!(printed, format!("{HELLO}{HELLO}"));
     assert_eq!(site.allowed_by(), ["http", "connect"]);

@@ -5,7 +5,6 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::missing_panics_doc,
     reason = "a test may panic"
 )]
 #![expect(unreachable_pub, reason = "the support modules read like a library")]
