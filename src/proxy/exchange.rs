@@ -201,9 +201,12 @@ impl<'a> Exchange<'a> {
             // RFC 9110 section 15.2: a client of HTTP/1.0 does not know them.
             if self.head.version == Version::Http11 {
                 let bytes = forwarding::response_head(&head, Framing::Empty, Then::KeepAlive);
+                // Security: behind the half of one, a denial would be read as its fields.
+                self.told.store(true, Ordering::Relaxed);
                 to.write_all(&bytes)
                     .await
                     .map_err(|_| Stop::quietly(Outcome::ClientClosed))?;
+                self.told.store(false, Ordering::Relaxed);
             }
         }
         Err(Stop::upstream("the origin sent too many interim responses"))
