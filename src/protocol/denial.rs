@@ -25,6 +25,9 @@ pub struct Denial {
     pub detail: Option<String>,
     /// For `rate_limited`: when to try again.
     pub retry_after: Option<Duration>,
+    /// The proxy error type (RFC 9209 section 2.3) where it says more than the reason: a
+    /// connection fails because the destination refuses it, or because no way leads there.
+    pub proxy_error: Option<&'static str>,
 }
 
 impl Denial {
@@ -39,7 +42,7 @@ impl Denial {
     /// The reason phrase carries the code too: of a refused CONNECT, many clients show their user
     /// the phrase and nothing else.
     pub fn to_response(&self, method: &str) -> Vec<u8> {
-        let Some(row) = row_of(self.reason) else {
+        let Some(row) = self.row() else {
             return Vec::new();
         };
         let (phrase, title) = phrase_and_title(row.status);
@@ -69,6 +72,13 @@ impl Denial {
             head.push_str(&body);
         }
         head.into_bytes()
+    }
+
+    fn row(&self) -> Option<&'static Row> {
+        let special = SPECIAL_ROWS
+            .iter()
+            .find(|row| row.reason == self.reason && Some(row.error) == self.proxy_error);
+        special.or_else(|| row_of(self.reason))
     }
 
     fn document(&self, row: &Row, title: &'static str) -> String {
@@ -225,6 +235,14 @@ const ROWS: &[Row] = &[
     row(Reason::UpstreamError, 502, "http_protocol_error",
         "{target} is allowed, but its answer is not acceptable HTTP",
         "Retry later; if it stays so, whoever runs {host} must mend it."),
+];
+
+/// Rows of a reason that has several proxy error types.
+#[rustfmt::skip]
+const SPECIAL_ROWS: &[Row] = &[
+    row(Reason::ConnectFailed, 502, "destination_ip_unroutable",
+        "{target} is allowed, but cannot be reached from here",
+        "Retry later; if it stays so, ask the operator whether the proxy's network leads there."),
 ];
 
 fn row_of(reason: Reason) -> Option<&'static Row> {

@@ -28,6 +28,17 @@ pub struct RouteError {
     /// What is wrong and what to do, for the client. It holds nothing that the client sent: what
     /// cannot be routed may be a secret in the wrong place.
     pub detail: String,
+    /// Where the request wanted to go, where that could be read all the same.
+    pub destination: Option<Destination>,
+}
+
+impl RouteError {
+    fn towards(self, destination: Option<Destination>) -> Self {
+        Self {
+            destination,
+            ..self
+        }
+    }
 }
 
 /// `CONNECT host:port` on the proxy port. To port 80 the scheme is `Http`: such a tunnel is read
@@ -54,7 +65,7 @@ pub fn route_connect(head: &RequestHead) -> Result<Route, RouteError> {
     if destination.port == 80 {
         destination.scheme = Scheme::Http;
     }
-    check_host(head, &destination)?;
+    check_host(head, &destination).map_err(|error| error.towards(Some(destination.clone())))?;
     Ok(Route {
         destination,
         origin_form: "".into(),
@@ -64,14 +75,17 @@ pub fn route_connect(head: &RequestHead) -> Result<Route, RouteError> {
 
 /// `GET http://host/path` on the proxy port.
 pub fn route_absolute(head: &RequestHead) -> Result<Route, RouteError> {
-    check_method(head)?;
+    check_method(head).map_err(|error| {
+        let named = absolute_form(head).ok();
+        error.towards(named.map(|(destination, _)| destination))
+    })?;
     if head.target.starts_with('/') || &*head.target == "*" {
         return Err(bad_request(
             "this is a forward proxy, not a web server: ask for http://host/path, or use CONNECT",
         ));
     }
     let (destination, origin_form) = absolute_form(head)?;
-    check_host(head, &destination)?;
+    check_host(head, &destination).map_err(|error| error.towards(Some(destination.clone())))?;
     Ok(plain(destination, origin_form))
 }
 
@@ -79,33 +93,9 @@ pub fn route_absolute(head: &RequestHead) -> Result<Route, RouteError> {
 /// a CONNECT to port 80, where Host must name `within`. An absolute-form target is taken too (RFC
 /// 9112 section 3.2.2), where it names the same.
 pub fn route_origin(head: &RequestHead, within: Option<&Destination>) -> Result<Route, RouteError> {
-    check_method(head)?;
-    let destination = match (named_by_host(head)?, within) {
-        (None, None) => {
-            return Err(bad_request(
-                "without a Host field nothing says where this goes",
-            ));
-        }
-        (None, Some(within)) => Destination {
-            scheme: Scheme::Http,
-            ..within.clone()
-        },
-        (Some((host, port)), within) => {
-            let expected = within.map_or(80, |within| within.port);
-            let elsewhere = within.is_some_and(|within| within.host != host);
-            if elsewhere || port.is_some_and(|port| port != expected) {
-                return Err(mismatch(within.map_or(
-                    "Host names another port than 80, at which this arrived",
-                    |_| "Host names another destination than the tunnel",
-                )));
-            }
-            Destination {
-                scheme: Scheme::Http,
-                host,
-                port: expected,
-            }
-        }
-    };
+    let destination = place(head, within);
+    check_method(head).map_err(|error| error.towards(destination.clone().ok()))?;
+    let destination = destination?;
     let is_origin_form =
         head.target.starts_with('/') || (&*head.target == "*" && &*head.method == "OPTIONS");
     if is_origin_form {
@@ -114,11 +104,44 @@ pub fn route_origin(head: &RequestHead, within: Option<&Destination>) -> Result<
     }
     let (named, origin_form) = absolute_form(head)?;
     if named != destination {
-        return Err(mismatch(
-            "the request target names another destination than Host",
-        ));
+        let error = mismatch("the request target names another destination than Host");
+        return Err(error.towards(Some(destination)));
     }
     Ok(plain(destination, origin_form))
+}
+
+/// Where a request in origin-form goes: where its connection leads, and as Host says.
+fn place(head: &RequestHead, within: Option<&Destination>) -> Result<Destination, RouteError> {
+    let plainly = |within: &Destination| Destination {
+        scheme: Scheme::Http,
+        ..within.clone()
+    };
+    let named = named_by_host(head).map_err(|error| error.towards(within.map(plainly)))?;
+    let (host, port) = match (named, within) {
+        (None, None) => {
+            return Err(bad_request(
+                "without a Host field nothing says where this goes",
+            ));
+        }
+        (None, Some(within)) => return Ok(plainly(within)),
+        (Some(named), _) => named,
+    };
+    let destination = within.map_or_else(
+        || Destination {
+            scheme: Scheme::Http,
+            host: host.clone(),
+            port: 80,
+        },
+        plainly,
+    );
+    if host != destination.host || port.is_some_and(|port| port != destination.port) {
+        let error = mismatch(within.map_or(
+            "Host names another port than 80, at which this arrived",
+            |_| "Host names another destination than the tunnel",
+        ));
+        return Err(error.towards(Some(destination)));
+    }
+    Ok(destination)
 }
 
 impl From<HeadError> for RouteError {
@@ -126,6 +149,7 @@ impl From<HeadError> for RouteError {
         Self {
             reason: error.reason(),
             detail: error.to_string(),
+            destination: None,
         }
     }
 }
@@ -142,10 +166,10 @@ fn plain(destination: Destination, origin_form: Box<str>) -> Route {
 /// Refuses methods that do not go on as plain HTTP.
 fn check_method(head: &RequestHead) -> Result<(), RouteError> {
     let method = &*head.method;
-    // Security: TRACE sends back the head with all that was added to it on the way. Methods are
-    // case-sensitive, and some origins do not know that.
-    if method.eq_ignore_ascii_case("TRACE") {
-        return Err(method_not_allowed("TRACE is never forwarded"));
+    // Security: TRACE, and TRACK of older IIS, send back the head with all that was added to it
+    // on the way. Methods are case-sensitive, and some origins do not know that.
+    if method.eq_ignore_ascii_case("TRACE") || method.eq_ignore_ascii_case("TRACK") {
+        return Err(method_not_allowed("TRACE and TRACK are never forwarded"));
     }
     if method == "CONNECT" {
         return Err(method_not_allowed("CONNECT is for the proxy port alone"));
@@ -249,6 +273,7 @@ fn bad_request(detail: impl Into<String>) -> RouteError {
     RouteError {
         reason: Reason::BadRequest,
         detail: detail.into(),
+        destination: None,
     }
 }
 
@@ -256,6 +281,7 @@ fn mismatch(detail: &str) -> RouteError {
     RouteError {
         reason: Reason::HostMismatch,
         detail: detail.to_owned(),
+        destination: None,
     }
 }
 
@@ -263,6 +289,7 @@ fn method_not_allowed(detail: &str) -> RouteError {
     RouteError {
         reason: Reason::MethodNotAllowed,
         detail: detail.to_owned(),
+        destination: None,
     }
 }
 

@@ -64,7 +64,7 @@ async fn request(session: Session, form: &Form, head: RequestHead) -> Option<Ses
     let (route, framing) = match judge(form, &head) {
         Ok(judged) => judged,
         Err(error) => {
-            let asked = target::unrouted(session.via, &head);
+            let asked = target::unrouted(session.via, &head, error.destination);
             let detail = Some(error.detail);
             session
                 .refuse(asked, &head.method, error.reason, detail)
@@ -98,6 +98,7 @@ fn judge(form: &Form, head: &RequestHead) -> Result<(Route, Framing), RouteError
         return Err(RouteError {
             reason: Reason::LoopDetected,
             detail: "this request has come through here before".to_owned(),
+            destination: Some(route.destination),
         });
     }
     Ok((route, framing))

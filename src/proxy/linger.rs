@@ -9,8 +9,9 @@ use crate::egress::Peer;
 /// How long a close waits for the client to take the answer and close too.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// How much is read and dropped meanwhile, in bytes.
-const MOST_DROPPED: usize = 256 * 1024;
+/// How much is read and dropped meanwhile, in bytes: many clients write a whole upload before
+/// they read a refusal.
+const MOST_DROPPED: usize = 16 * 1024 * 1024;
 
 /// Sends `last` and closes. What the client still sends is dropped unparsed: closing with bytes
 /// unread would reset the connection and destroy the answer on its way (RFC 9112 section 9.6).

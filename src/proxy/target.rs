@@ -2,9 +2,9 @@
 //! which may hold secrets.
 
 use crate::{
-    destination::Scheme,
+    destination::{Destination, Host, Scheme, parse_port, split_authority},
     protocol::{RequestHead, Route},
-    record::{Asked, Via},
+    record::{Asked, MAX_FIELD, Via, encode::clipped},
 };
 
 /// What was asked by a request whose route is known.
@@ -12,20 +12,22 @@ pub(super) fn routed(via: Via, head: &RequestHead, route: &Route) -> Asked {
     let raw = raw_target(via, head);
     Asked {
         via,
-        method: Some(head.method.to_string()),
+        method: Some(kept(&head.method)),
         destination: Some(route.destination.clone()),
-        target: Some(raw).filter(|raw| !is_canonical(raw, via, route)),
-        path: route.path.as_ref().map(ToString::to_string),
+        target: Some(raw)
+            .filter(|raw| !is_canonical(raw, via, route))
+            .map(|raw| kept(&raw)),
+        path: route.path.as_deref().map(kept),
     }
 }
 
-/// What was asked by a request that cannot be routed.
-pub(super) fn unrouted(via: Via, head: &RequestHead) -> Asked {
+/// What was asked by a request that is not routed, though it may be known where it wants to go.
+pub(super) fn unrouted(via: Via, head: &RequestHead, destination: Option<Destination>) -> Asked {
     Asked {
         via,
-        method: Some(head.method.to_string()),
-        destination: None,
-        target: Some(raw_target(via, head)),
+        method: Some(kept(&head.method)),
+        destination,
+        target: Some(kept(&raw_target(via, head))),
         path: None,
     }
 }
@@ -39,6 +41,11 @@ pub(super) fn unread(via: Via) -> Asked {
         target: None,
         path: None,
     }
+}
+
+/// As much of a text as the record will show: it is kept as long as its exchange lasts.
+fn kept(text: &str) -> String {
+    clipped(text, MAX_FIELD).to_string()
 }
 
 /// On the transparent road Host says where to; everywhere else the request target does.
@@ -71,18 +78,46 @@ fn is_canonical(raw: &str, via: Via, route: &Route) -> bool {
     }
 }
 
-/// The text without a query or fragment, and with `***` for user information.
+/// The text without its query or fragment, and with `***` for user information.
+///
+/// Security: a password may hold any of `/?#@`, so one that is not escaped looks like a path or a
+/// query. Nothing before an `@` is kept, unless a plain authority shows that a path has begun; and
+/// what follows an `@` behind a `?` or `#` may be a piece of a query.
 fn without_secrets(raw: &str) -> String {
-    let raw = raw.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = raw
-        .split_once("://")
-        .map_or(("", raw), |(scheme, rest)| (scheme, rest));
-    let separator = if scheme.is_empty() { "" } else { "://" };
-    let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    match authority.rsplit_once('@') {
-        None => format!("{scheme}{separator}{authority}{path}"),
-        Some((_, host)) => format!("{scheme}{separator}***@{host}{path}"),
+    let (scheme, rest) = split_scheme(raw);
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (before, query) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let path_begins = if scheme.is_empty() {
+        rest.starts_with('/')
+    } else {
+        is_plain(before.split('/').next().unwrap_or_default())
+    };
+    if path_begins || !rest.contains('@') {
+        return format!("{scheme}{before}");
     }
+    match before.rsplit_once('@') {
+        Some((_, after)) if !query.contains('@') => format!("{scheme}***@{after}"),
+        Some(_) | None => format!("{scheme}***"),
+    }
+}
+
+/// The scheme with its `://` where it is one that we know, and the rest.
+fn split_scheme(raw: &str) -> (&str, &str) {
+    for length in ["http://".len(), "https://".len()] {
+        if let Some((scheme, rest)) = raw.split_at_checked(length)
+            && (scheme.eq_ignore_ascii_case("http://") || scheme.eq_ignore_ascii_case("https://"))
+        {
+            return (scheme, rest);
+        }
+    }
+    ("", raw)
+}
+
+/// Whether this is `host[:port]` and nothing else.
+fn is_plain(authority: &str) -> bool {
+    split_authority(authority).is_ok_and(|(host, port)| {
+        Host::parse(host).is_ok() && port.is_none_or(|port| parse_port(port).is_ok())
+    })
 }
 
 #[cfg(test)]
@@ -98,11 +133,50 @@ mod tests {
             ("http://h.example/p?token=x", "http://h.example/p"),
             ("http://h.example?token=x", "http://h.example"),
             ("http://h.example/#x", "http://h.example/"),
-            ("http://u:p@h.example/a@b", "http://***@h.example/a@b"),
+            ("http://h.example:80/a@b?c@d", "http://h.example:80/a@b"),
+            ("HTTP://[2001:db8::1]/a@b", "HTTP://[2001:db8::1]/a@b"),
+            ("ftp://h.example/p", "ftp://h.example/p"),
             ("/p@q?x", "/p@q"),
+            ("*", "*"),
+        ] {
+            assert_eq!(without_secrets(raw), recorded, "{raw}");
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_password_with_reserved_characters_is_recorded() {
+        for (raw, recorded) in [
+            ("user:pa/ss@h:443", "***@h:443"),
+            ("user:12/34@h:443", "***@h:443"),
+            ("user:se#cret@h:443", "***"),
+            ("user:pa://ss@h:443", "***@h:443"),
+            ("u:p/w@h", "***@h"),
+            ("h:443?token=a@b", "***"),
+            (
+                "http://user:pa/ss@allowed.example/",
+                "http://***@allowed.example/",
+            ),
+            ("http://user:sec?ret@allowed.example/", "http://***"),
+            ("http://user:sec#ret@allowed.example/", "http://***"),
+            ("http://u:p@ss/w@h.example/", "http://***@h.example/"),
+            ("http://u:p@h.example/?mail=a@b", "http://***"),
+            ("http://u:p@h.example/a?token=x", "http://***@h.example/a"),
+            ("https://u:p/w@h.example/", "https://***@h.example/"),
+            ("ftp://u:p@h.example/", "***@h.example/"),
             ("://u:p@h", "***@h"),
         ] {
             assert_eq!(without_secrets(raw), recorded, "{raw}");
         }
+    }
+
+    #[test]
+    fn a_long_target_is_kept_only_as_far_as_it_is_recorded() {
+        let request = format!("GET http://h.example/{} HTTP/1.0\r\n\r\n", "x".repeat(9999));
+        let parsed = RequestHead::parse(request.as_bytes(), 65_536).unwrap();
+        let asked = unrouted(Via::Http, &parsed.unwrap().0, None);
+        let target = asked.target.unwrap();
+        assert!(target.len() < MAX_FIELD + 32, "{} bytes", target.len());
+        assert!(target.ends_with("…(10016 bytes)"), "{target}");
+        assert_eq!(kept(&target), target, "cut once");
     }
 }

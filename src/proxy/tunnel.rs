@@ -43,7 +43,7 @@ pub(super) async fn open(session: Session, head: RequestHead) -> Opened {
     let route = match route_connect(&head) {
         Ok(route) => route,
         Err(error) => {
-            let asked = target::unrouted(Via::Connect, &head);
+            let asked = target::unrouted(Via::Connect, &head, error.destination);
             let detail = Some(error.detail);
             session
                 .refuse(asked, &head.method, error.reason, detail)
@@ -82,7 +82,10 @@ pub(super) async fn dial(permit: Permit) -> Result<(Peer, Permit), Undialled> {
         Ok(Err(error)) => {
             let detail = Some(error.to_string());
             let denial = permit.fail(Outcome::Refused, error.reason(), detail);
-            Err(Undialled::Denied(denial))
+            Err(Undialled::Denied(Denial {
+                proxy_error: Some(error.proxy_status_error()),
+                ..denial
+            }))
         }
         Err(outcome) => {
             permit.finish(outcome);

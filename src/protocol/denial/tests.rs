@@ -13,6 +13,36 @@ fn denial(reason: Reason) -> Denial {
         }),
         detail: None,
         retry_after: None,
+        proxy_error: None,
+    }
+}
+
+#[test]
+fn a_failed_connection_says_whether_it_was_refused_or_led_nowhere() {
+    for (error, told, sentence) in [
+        (None, "connection_refused", "accepts no connection"),
+        (
+            Some("connection_refused"),
+            "connection_refused",
+            "accepts no connection",
+        ),
+        (
+            Some("destination_ip_unroutable"),
+            "destination_ip_unroutable",
+            "cannot be reached",
+        ),
+    ] {
+        let failed = Denial {
+            proxy_error: error,
+            ..denial(Reason::ConnectFailed)
+        };
+        let text = text(&failed, "GET");
+        assert!(text.starts_with("HTTP/1.1 502 "), "{error:?}: {text}");
+        assert!(
+            text.contains(&format!("; error={told}; ")),
+            "{error:?}: {text}"
+        );
+        assert!(text.contains(sentence), "{error:?}: {text}");
     }
 }
 

@@ -458,6 +458,70 @@ fn refusals_repeat_nothing_that_the_client_sent() {
     }
 }
 
+#[test]
+fn a_refusal_names_the_destination_wherever_it_could_be_read() {
+    let tunnel = Destination::parse_authority(Scheme::Https, "t.example:80").unwrap();
+    let absolute = |line: &str, host: &str| route_absolute(&request(line, &[host]));
+    let origin = |line: &str, host: &str| route_origin(&request(line, &[host]), None);
+    let within = |line: &str, host: &str| route_origin(&request(line, &[host]), Some(&tunnel));
+    for (route, reason, destination) in [
+        (
+            route_connect(&request("CONNECT a.example:443 HTTP/1.1", &["b.example"])),
+            Reason::HostMismatch,
+            Some("a.example:443"),
+        ),
+        (
+            absolute("GET http://a.example/ HTTP/1.1", "b.example"),
+            Reason::HostMismatch,
+            Some("a.example:80"),
+        ),
+        (
+            absolute("TRACE http://a.example:81/ HTTP/1.1", "a.example:81"),
+            Reason::MethodNotAllowed,
+            Some("a.example:81"),
+        ),
+        (
+            absolute("track http://a.example/ HTTP/1.1", "a.example"),
+            Reason::MethodNotAllowed,
+            Some("a.example:80"),
+        ),
+        (
+            absolute("TRACE http://a@a.example/ HTTP/1.1", "a.example"),
+            Reason::MethodNotAllowed,
+            None,
+        ),
+        (
+            origin("GET / HTTP/1.1", "a.example:81"),
+            Reason::HostMismatch,
+            Some("a.example:80"),
+        ),
+        (
+            origin("GET http://b.example/ HTTP/1.1", "a.example"),
+            Reason::HostMismatch,
+            Some("a.example:80"),
+        ),
+        (
+            origin("TRACK / HTTP/1.1", "a.example"),
+            Reason::MethodNotAllowed,
+            Some("a.example:80"),
+        ),
+        (origin("GET / HTTP/1.1", "a@b"), Reason::BadRequest, None),
+        (
+            within("GET / HTTP/1.1", "a.example"),
+            Reason::HostMismatch,
+            Some("t.example:80"),
+        ),
+    ] {
+        let error = route.unwrap_err();
+        let named = error.destination.as_ref().map(ToString::to_string);
+        assert_eq!(
+            (error.reason, named.as_deref()),
+            (reason, destination),
+            "{error}"
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn every_road_gives_one_host_one_destination(

@@ -52,18 +52,26 @@ impl Serialize for Clip<'_> {
 }
 
 /// The head of `text`, at most `max` bytes on a character boundary, and where it was longer the
-/// mark that says how long.
+/// mark that says how long. What was cut at `MAX_FIELD` before keeps its mark.
 pub(crate) fn clipped(text: &str, max: usize) -> impl fmt::Display {
+    let (text, length) = as_cut_before(text).unwrap_or((text, text.len()));
     fmt::from_fn(move |f| {
-        let (head, rest) = text
-            .split_at_checked(text.floor_char_boundary(max))
-            .unwrap_or((text, ""));
+        let head = text.get(..text.floor_char_boundary(max)).unwrap_or(text);
         f.write_str(head)?;
-        if rest.is_empty() {
+        if head.len() == length {
             return Ok(());
         }
-        write!(f, "…({} bytes)", text.len())
+        write!(f, "…({length} bytes)")
     })
+}
+
+/// The head and the true length of a text that was cut at `MAX_FIELD`.
+fn as_cut_before(text: &str) -> Option<(&str, usize)> {
+    let (head, mark) = text.rsplit_once("…(")?;
+    let length = mark.strip_suffix(" bytes)")?.parse().ok()?;
+    // A character has up to four bytes, so a cut is up to three short of its place.
+    let is_cut = head.len() <= MAX_FIELD && head.len() + 3 >= MAX_FIELD && length > MAX_FIELD;
+    is_cut.then_some((head, length))
 }
 
 /// A list of texts, each cut, and cut as a whole at `MAX_ITEMS`.

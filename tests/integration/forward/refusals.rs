@@ -1,5 +1,7 @@
 //! Requests that never reach an origin.
 
+use std::io::Write;
+
 use serde_json::json;
 
 use super::{ask, get};
@@ -124,6 +126,30 @@ const TARGETS: &[(&str, &str, u16, &str)] = &[
         405,
         "method_not_allowed",
     ),
+    (
+        "TRACK http://allowed.example/",
+        "Host: allowed.example\r\n",
+        405,
+        "method_not_allowed",
+    ),
+    (
+        "GET http://user:passw0rd/x@allowed.example/",
+        "Host: allowed.example\r\n",
+        400,
+        "bad_request",
+    ),
+    (
+        "GET http://user:passw0rd?x@allowed.example/",
+        "Host: allowed.example\r\n",
+        400,
+        "bad_request",
+    ),
+    (
+        "CONNECT user:passw0rd/x@allowed.example:443",
+        "Host: allowed.example\r\n",
+        400,
+        "bad_request",
+    ),
     ("GET http://allowed.example/", "", 400, "bad_request"),
     (
         "GET http://allowed.example/",
@@ -228,6 +254,44 @@ fn a_refusal_tells_what_was_refused_and_what_to_do() {
         !text.contains("wild.example"),
         "the allowlist is told: {text}"
     );
+}
+
+#[test]
+fn a_refusal_before_policy_names_the_destination_too() {
+    let world = World::standard();
+    let mut oracle = Oracle::new(&world);
+    for (line, fields) in [
+        ("GET", "Host: evil.example\r\n"),
+        ("TRACE", "Host: allowed.example\r\n"),
+        ("GET", "Host: allowed.example\r\nVia: 1.1 eclusa\r\n"),
+    ] {
+        let request = format!("{line} http://allowed.example/ HTTP/1.1\r\n{fields}\r\n");
+        let refused = oracle.refuses("proxy", request.as_bytes());
+        let told = problem(&refused.answer);
+        for of in [&told, &refused.record] {
+            let (host, port) = (&of["host"], &of["port"]);
+            assert_eq!(
+                (host, port),
+                (&json!("allowed.example"), &json!(80)),
+                "{of}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_client_that_sends_a_whole_upload_first_still_reads_the_refusal() {
+    let world = World::standard();
+    let length = 10 * 1024 * 1024;
+    let mut stream = ask(
+        &world,
+        &format!(
+            "POST http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n\
+             Content-Length: {length}\r\n\r\n"
+        ),
+    );
+    stream.write_all(&vec![b'x'; length]).unwrap();
+    assert_eq!(status(&read_to_close(&mut stream)), Some(403));
 }
 
 #[test]
