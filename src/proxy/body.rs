@@ -19,6 +19,11 @@ use crate::{
     },
 };
 
+/// Content up to this length waits for what else was received with it, up to `GATHERED` bytes:
+/// many small chunks do not cost a write each.
+const SMALL: usize = 1024;
+const GATHERED: usize = 16 * 1024;
+
 /// Where a body comes from.
 pub(super) struct Incoming<'a> {
     pub(super) from: ReadHalf<'a>,
@@ -29,7 +34,8 @@ pub(super) struct Incoming<'a> {
 /// Where it goes to: behind a head, which leaves together with the first bytes.
 pub(super) struct Outgoing<'a> {
     to: WriteHalf<'a>,
-    head: Vec<u8>,
+    /// What leaves before anything else: the head, small content with its framing.
+    waiting: Vec<u8>,
     framing: Framing,
     activity: &'a Activity,
 }
@@ -110,7 +116,7 @@ impl<'a> Outgoing<'a> {
     ) -> Self {
         Self {
             to,
-            head,
+            waiting: head,
             framing,
             activity,
         }
@@ -125,8 +131,14 @@ impl<'a> Outgoing<'a> {
         let length = NonZeroUsize::new(content.len()).filter(|_| self.framing == Framing::Chunked);
         let before = length.map(chunk_header).unwrap_or_default();
         let after = length.map(|_| CHUNK_END).unwrap_or_default();
+        if (1..=SMALL).contains(&content.len()) && self.waiting.len() < GATHERED {
+            for part in [before.as_bytes(), content, after] {
+                self.waiting.extend_from_slice(part);
+            }
+            return Ok(());
+        }
         let mut slices = [
-            IoSlice::new(&self.head),
+            IoSlice::new(&self.waiting),
             IoSlice::new(before.as_bytes()),
             IoSlice::new(content),
             IoSlice::new(after),
@@ -142,15 +154,15 @@ impl<'a> Outgoing<'a> {
             self.activity.touch();
             IoSlice::advance_slices(&mut left, sent);
         }
-        if !self.head.is_empty() {
-            self.head = Vec::new();
+        if !self.waiting.is_empty() {
+            self.waiting = Vec::new();
         }
         Ok(())
     }
 
     async fn end(&mut self) -> io::Result<()> {
         if self.framing == Framing::Chunked {
-            self.head.extend_from_slice(LAST_CHUNK);
+            self.waiting.extend_from_slice(LAST_CHUNK);
         }
         self.flush().await
     }

@@ -137,3 +137,16 @@ async fn what_is_over_the_budget_is_not_sent() {
         "{got:?}"
     );
 }
+
+#[tokio::test]
+async fn small_chunks_that_arrived_together_leave_together_and_in_order() {
+    let chunk = format!("400\r\n{}\r\n", "a".repeat(1024));
+    let large = format!("500\r\n{}\r\n", "b".repeat(1280));
+    let body = format!("{}{large}1\r\nc\r\n0\r\n\r\n", chunk.repeat(40));
+    let framings = (Framing::Chunked, Framing::Chunked);
+    let (result, got, left) = streamed(&[&body], framings, 100_000).await;
+    assert_eq!(
+        (result, got, left),
+        (Ok(()), format!("HEAD|{body}"), String::new())
+    );
+}
