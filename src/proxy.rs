@@ -21,14 +21,14 @@ use tokio::{
 };
 
 use self::{
-    forward::Form,
+    forward::{Form, Served},
     pool::Pool,
     session::{Patience, Session},
     tunnel::Opened,
 };
 use crate::{
     drain::Tasks,
-    egress::{Authorizer, Endpoint, Peer, Tunnel, relay},
+    egress::{Authorizer, ClientKey, Endpoint, Peer, Tunnel, relay},
     listener::Accepted,
     protocol::{Denial, client_hello::UNRECOGNIZED_NAME},
     record::Via,
@@ -105,11 +105,13 @@ impl Proxy {
         let client = Peer::new(accepted.stream);
         match self.authorizer.admit(from, &target::unread(road.via())) {
             Ok(connection) => {
+                let lifetime = self.authorizer.limits().lifetime;
                 let session = Session {
                     proxy: self,
                     connection: Arc::new(connection),
                     client,
                     via: road.via(),
+                    closes_at: accepted.at + lifetime,
                 };
                 session.serve(road, accepted.at).await;
             }
@@ -133,10 +135,25 @@ impl Proxy {
         loop {
             tokio::select! {
                 () = self.tasks.stopping().cancelled() => break,
-                () = sleep(SWEEP) => self.pool.sweep(),
+                () = sleep(SWEEP) => self.sweep_once(),
             }
         }
         self.pool.clear();
+    }
+
+    /// Security: a connection is not kept for a run that has ended, nor for a policy that is no
+    /// longer in force.
+    fn sweep_once(&self) {
+        let in_force = self.authorizer.generation();
+        let runs = self.authorizer.runs();
+        self.pool.forget(|client, generation| {
+            let has_ended = match client {
+                ClientKey::Run(id) => runs.find(id).is_none(),
+                ClientKey::Address(_) => false,
+            };
+            has_ended || generation < in_force
+        });
+        self.pool.sweep();
     }
 }
 
@@ -158,16 +175,21 @@ impl Session {
     /// Serves requests until the connection ends or becomes a tunnel.
     async fn requests(self, form: Form, deadline: Instant) -> Option<Box<Tunnel>> {
         let patience = Patience::Until(deadline);
-        let (session, connect) = forward::serve(self, form, patience).await?;
+        let (session, connect) = match forward::serve(self, form, patience).await? {
+            Served::Connect(session, connect) => (session, connect),
+            Served::Tunnel(tunnel) => return Some(tunnel),
+        };
         match Box::pin(tunnel::open(session, connect)).await {
             Opened::Nothing => None,
             Opened::Tunnel(tunnel) => Some(tunnel),
             Opened::Plain(session, destination, deadline) => {
                 let patience = Patience::Until(deadline);
                 let inside = Form::Within(destination);
-                // Inside, a CONNECT is a request like any other, so none comes back.
-                drop(forward::serve(session, inside, patience).await);
-                None
+                match forward::serve(session, inside, patience).await? {
+                    Served::Tunnel(tunnel) => Some(tunnel),
+                    // Inside, a CONNECT is a request like any other, so none comes back.
+                    Served::Connect(..) => None,
+                }
             }
         }
     }

@@ -30,6 +30,17 @@ pub fn is_loop(head: &RequestHead) -> bool {
     })
 }
 
+/// Whether `name` (lower case) speaks of NTLM or Negotiate, which log in a connection and not a
+/// request (RFC 4559 section 6): whatever follows on it acts as that user.
+pub fn logs_in_connection(fields: &Fields, name: &str) -> bool {
+    fields.list(name).any(|member| {
+        let scheme = member.split(|byte| matches!(byte, b' ' | b'\t')).next();
+        scheme.is_some_and(|scheme| {
+            scheme.eq_ignore_ascii_case(b"ntlm") || scheme.eq_ignore_ascii_case(b"negotiate")
+        })
+    })
+}
+
 /// The head sent to the origin. `framing` is how the body is sent on; the origin is spoken to in
 /// HTTP/1.1 and may keep the connection.
 pub fn request_head(head: &RequestHead, route: &Route, framing: Framing) -> Vec<u8> {

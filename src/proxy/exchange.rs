@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::{
     io::AsyncWriteExt,
     net::tcp::{ReadHalf, WriteHalf},
+    time::Instant,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,10 +34,7 @@ const MOST_INTERIM: usize = 16;
 
 /// A request that is being forwarded.
 pub(super) struct Exchange<'a> {
-    head: &'a RequestHead,
-    sent_head: &'a [u8],
-    framing: Framing,
-    permit: &'a Permit,
+    judged: Judged<'a>,
     stopping: &'a CancellationToken,
     activity: Activity,
     /// The whole request is on its way to the origin.
@@ -51,25 +49,16 @@ pub(super) struct Exchange<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Judged<'a> {
     pub(super) head: &'a RequestHead,
-    /// The head as the origin gets it.
-    pub(super) sent_head: &'a [u8],
     pub(super) framing: Framing,
     pub(super) permit: &'a Permit,
+    /// From when on the client's connection takes no other request.
+    pub(super) closes_at: Instant,
 }
 
 impl<'a> Exchange<'a> {
     pub(super) fn new(judged: Judged<'a>, stopping: &'a CancellationToken) -> Self {
-        let Judged {
-            head,
-            sent_head,
-            framing,
-            permit,
-        } = judged;
         Self {
-            head,
-            sent_head,
-            framing,
-            permit,
+            judged,
             stopping,
             activity: Activity::new(),
             sent: AtomicBool::new(false),
@@ -78,9 +67,10 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Forwards the request and its response.
+    /// Forwards the request, with `sent_head` as the origin gets it, and its response.
     pub(super) async fn run(
         &self,
+        sent_head: Vec<u8>,
         client: &mut Peer,
         upstream: &mut Peer,
     ) -> Result<Finished, Failed> {
@@ -89,11 +79,11 @@ impl<'a> Exchange<'a> {
         let incoming = Incoming {
             from: client_read,
             received: client_received,
-            framing: self.framing,
+            framing: self.judged.framing,
         };
         let flowing = async {
             tokio::select! {
-                stop = self.send(incoming, upstream_write) => Err(stop),
+                stop = self.send(sent_head, incoming, upstream_write) => Err(stop),
                 done = self.receive(upstream_read, upstream_received, client_write) => done,
             }
         };
@@ -101,8 +91,8 @@ impl<'a> Exchange<'a> {
             // In this order: a busy exchange uses up its turn, and the clocks would never have
             // theirs.
             biased;
-            outcome = self.permit.ended() => Err(Stop::quietly(outcome)),
-            () = self.activity.quiet_for(self.permit.limits().idle_timeout) => Err(self.idle()),
+            outcome = self.judged.permit.ended() => Err(Stop::quietly(outcome)),
+            () = self.activity.quiet_for(self.judged.permit.limits().idle_timeout) => Err(self.idle()),
             ended = flowing => ended,
         };
         ended.map_err(|stop| Failed {
@@ -116,11 +106,11 @@ impl<'a> Exchange<'a> {
 
     /// Sends the request, then watches the client. It comes back only with a failure: the end of
     /// an exchange is the end of its response.
-    async fn send(&self, mut incoming: Incoming<'_>, to: WriteHalf<'_>) -> Stop {
-        if self.count_up(self.sent_head.len()).is_err() {
+    async fn send(&self, head: Vec<u8>, mut incoming: Incoming<'_>, to: WriteHalf<'_>) -> Stop {
+        if self.count_up(head.len()).is_err() {
             return Stop::because(Outcome::Budget, Reason::BudgetExceeded, OVER_BUDGET);
         }
-        let mut outgoing = Outgoing::new(to, self.sent_head.to_vec(), self.framing, &self.activity);
+        let mut outgoing = Outgoing::new(to, head, self.judged.framing, &self.activity);
         let sent = body::stream(&mut incoming, &mut outgoing, |length| self.count_up(length));
         match sent.await {
             Ok(()) => self.sent.store(true, Ordering::Relaxed),
@@ -146,13 +136,16 @@ impl<'a> Exchange<'a> {
         mut to: WriteHalf<'_>,
     ) -> Result<Finished, Stop> {
         let head = self.final_head(&mut from, received, &mut to).await?;
-        let framing = Framing::of_response(&head, &self.head.method)
+        let framing = Framing::of_response(&head, &self.judged.head.method)
             .map_err(|error| Stop::upstream(error.to_string()))?;
-        let framed = framing.towards(self.head.version);
+        let framed = framing.towards(self.judged.head.version);
         let then = self.then(&head, framed);
         let bytes = forwarding::response_head(&head, framed, then);
         self.told.store(true, Ordering::Relaxed);
-        self.permit.note_status(head.status);
+        self.judged.permit.note_status(head.status);
+        let leaves_reusable = framing != Framing::UntilClose && self.leaves_reusable(&head);
+        // The body may take long, and its head is on its way.
+        drop(head);
         let mut outgoing = Outgoing::new(to, bytes, framed, &self.activity);
         let mut incoming = Incoming {
             from,
@@ -166,8 +159,7 @@ impl<'a> Exchange<'a> {
         match passed.await {
             Ok(()) => Ok(Finished {
                 client: then,
-                upstream_is_reusable: !head.wants_close()
-                    && framing != Framing::UntilClose
+                upstream_is_reusable: leaves_reusable
                     && then != Then::WebSocket
                     && received.is_empty()
                     && self.sent.load(Ordering::Relaxed),
@@ -193,13 +185,13 @@ impl<'a> Exchange<'a> {
     ) -> Result<ResponseHead, Stop> {
         for _ in 0..=MOST_INTERIM {
             let head = self.response_head(from, received).await?;
-            forwarding::check_response(&head, self.head)
+            forwarding::check_response(&head, self.judged.head)
                 .map_err(|error| Stop::upstream(error.to_string()))?;
             if !head.is_interim() {
                 return Ok(head);
             }
             // RFC 9110 section 15.2: a client of HTTP/1.0 does not know them.
-            if self.head.version == Version::Http11 {
+            if self.judged.head.version == Version::Http11 {
                 let bytes = forwarding::response_head(&head, Framing::Empty, Then::KeepAlive);
                 // Security: behind the half of one, a denial would be read as its fields.
                 self.told.store(true, Ordering::Relaxed);
@@ -217,7 +209,7 @@ impl<'a> Exchange<'a> {
         from: &mut ReadHalf<'_>,
         received: &mut Received,
     ) -> Result<ResponseHead, Stop> {
-        let limit = self.permit.limits().max_header_bytes;
+        let limit = self.judged.permit.limits().max_header_bytes;
         let touched = || {
             self.heard.store(true, Ordering::Relaxed);
             self.activity.touch();
@@ -235,13 +227,24 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    /// Whether the heads allow another request on the origin's connection.
+    ///
+    /// Security: one that is logged in would serve the next request as that user.
+    fn leaves_reusable(&self, head: &ResponseHead) -> bool {
+        let asked = &self.judged.head.fields;
+        !head.wants_close()
+            && !forwarding::logs_in_connection(asked, "authorization")
+            && !forwarding::logs_in_connection(&head.fields, "www-authenticate")
+    }
+
     /// What becomes of the client's connection, as its response says.
     fn then(&self, head: &ResponseHead, framed: Framing) -> Then {
-        let closes = self.head.wants_close()
+        let closes = self.judged.head.wants_close()
             || framed == Framing::UntilClose
             // What is left of the request will not be read: the origin has decided without it.
             || !self.sent.load(Ordering::Relaxed)
-            || self.stopping.is_cancelled();
+            || self.stopping.is_cancelled()
+            || Instant::now() >= self.judged.closes_at;
         if head.status == 101 {
             Then::WebSocket
         } else if closes {
@@ -263,13 +266,15 @@ impl<'a> Exchange<'a> {
 
     fn count_up(&self, length: usize) -> Result<(), BudgetExceeded> {
         self.activity.touch();
-        self.permit
+        self.judged
+            .permit
             .add_up(u64::try_from(length).unwrap_or(u64::MAX))
     }
 
     fn count_down(&self, length: usize) {
         self.activity.touch();
-        self.permit
+        self.judged
+            .permit
             .add_down(u64::try_from(length).unwrap_or(u64::MAX));
     }
 }

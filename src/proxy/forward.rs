@@ -1,5 +1,7 @@
 //! Plain HTTP: every request is authorised by itself and forwarded, one after the other.
 
+use std::mem::take;
+
 use super::{
     exchange::{Exchange, Failed, Finished, Judged, OVER_BUDGET},
     linger,
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::{
     destination::Destination,
-    egress::{Peer, Permit, Tunnel, relay},
+    egress::{Peer, Permit, Tunnel},
     policy::Reason,
     protocol::{
         Framing, RequestHead, Route,
@@ -20,6 +22,16 @@ use crate::{
     },
     record::Outcome,
 };
+
+/// The fields of a request by which its response is judged.
+const FIELDS_FOR_THE_RESPONSE: &[&str] = &[
+    "authorization",
+    "connection",
+    "content-length",
+    "sec-websocket-key",
+    "transfer-encoding",
+    "upgrade",
+];
 
 /// How the requests of a connection say where to.
 #[derive(Clone, Debug)]
@@ -42,25 +54,42 @@ impl Form {
     }
 }
 
-/// Serves requests until the connection ends, or until one is a CONNECT.
+/// What the requests of a connection led to.
+pub(super) enum Served {
+    /// A CONNECT on the proxy port.
+    Connect(Session, RequestHead),
+    /// Both ends speak WebSocket from here on.
+    Tunnel(Box<Tunnel>),
+}
+
+/// What follows a request.
+enum Next {
+    Request(Session),
+    Tunnel(Box<Tunnel>),
+}
+
+/// Serves requests until the connection ends, or until one makes something else of it.
 pub(super) async fn serve(
     mut session: Session,
     form: Form,
     mut patience: Patience,
-) -> Option<(Session, RequestHead)> {
+) -> Option<Served> {
     loop {
         let (next, head) = session.next_head(patience).await?;
         patience = Patience::NextRequest;
         if matches!(form, Form::Absolute) && &*head.method == "CONNECT" {
-            return Some((next, head));
+            return Some(Served::Connect(next, head));
         }
         // Boxed, so that a connection between two requests is small.
-        session = Box::pin(request(next, &form, head)).await?;
+        match Box::pin(request(next, &form, head)).await? {
+            Next::Request(next) => session = next,
+            Next::Tunnel(tunnel) => return Some(Served::Tunnel(tunnel)),
+        }
     }
 }
 
 /// Serves one request; none when the connection ends with it.
-async fn request(session: Session, form: &Form, head: RequestHead) -> Option<Session> {
+async fn request(session: Session, form: &Form, mut head: RequestHead) -> Option<Next> {
     let (route, framing) = match judge(form, &head) {
         Ok(judged) => judged,
         Err(error) => {
@@ -77,6 +106,10 @@ async fn request(session: Session, form: &Form, head: RequestHead) -> Option<Ses
     match authorizer.authorize(&session.connection, asked).await {
         Ok(permit) => {
             let sent_head = forwarding::request_head(&head, &route, framing);
+            // The exchange may take long, and of the rest it needs no more than this.
+            drop(route);
+            head.target = Box::default();
+            head.fields.keep_only(FIELDS_FOR_THE_RESPONSE);
             let request = Request {
                 head,
                 sent_head,
@@ -107,14 +140,14 @@ fn judge(form: &Form, head: &RequestHead) -> Result<(Route, Framing), RouteError
 /// A request whose way is known.
 struct Request {
     head: RequestHead,
-    /// The head as the origin gets it.
+    /// The head as the origin gets it, until it is on its way for the last time.
     sent_head: Vec<u8>,
     framing: Framing,
 }
 
 impl Request {
     /// Forwards it; none when the connection ends with it.
-    async fn serve(self, mut session: Session, permit: Permit) -> Option<Session> {
+    async fn serve(mut self, mut session: Session, permit: Permit) -> Option<Next> {
         if permit
             .upload_left()
             .is_some_and(|left| self.length() > left)
@@ -149,13 +182,20 @@ impl Request {
 
     /// Exchanges it for a response on a connection that is idle, or on a new one.
     async fn exchange(
-        &self,
+        &mut self,
         session: &mut Session,
         key: &Key,
         permit: Permit,
     ) -> Result<(Permit, Peer, Result<Finished, Failed>), Undialled> {
         if let Some(mut upstream) = self.reused(session, key, &permit) {
-            let result = self.forward(session, &mut upstream, &permit).await;
+            let sent_head = if self.can_be_repeated() {
+                self.sent_head.clone()
+            } else {
+                take(&mut self.sent_head)
+            };
+            let result = self
+                .forward(sent_head, session, (&mut upstream, &permit))
+                .await;
             let unheard = result.as_ref().is_err_and(|failed| failed.unheard);
             if !(unheard && self.can_be_repeated()) {
                 return Ok((permit, upstream, result));
@@ -163,8 +203,11 @@ impl Request {
             // It closed while the request was on its way, so the request is sent anew.
             upstream.abort();
         }
-        let (mut upstream, permit) = dial(permit).await?;
-        let result = self.forward(session, &mut upstream, &permit).await;
+        let (mut upstream, permit) = dial(permit, &mut session.client).await?;
+        let sent_head = take(&mut self.sent_head);
+        let result = self
+            .forward(sent_head, session, (&mut upstream, &permit))
+            .await;
         Ok((permit, upstream, result))
     }
 
@@ -180,18 +223,18 @@ impl Request {
 
     async fn forward(
         &self,
+        sent_head: Vec<u8>,
         session: &mut Session,
-        upstream: &mut Peer,
-        permit: &Permit,
+        (upstream, permit): (&mut Peer, &Permit),
     ) -> Result<Finished, Failed> {
         let judged = Judged {
             head: &self.head,
-            sent_head: &self.sent_head,
             framing: self.framing,
             permit,
+            closes_at: session.closes_at,
         };
         let exchange = Exchange::new(judged, session.proxy.tasks.stopping());
-        exchange.run(&mut session.client, upstream).await
+        exchange.run(sent_head, &mut session.client, upstream).await
     }
 
     fn reused(&self, session: &Session, key: &Key, permit: &Permit) -> Option<Peer> {
@@ -229,23 +272,21 @@ impl Request {
     }
 }
 
-/// Ends an exchange that went well; gives the session back when another request may follow.
+/// Ends an exchange that went well, unless it becomes a tunnel; none when the connection ends.
 async fn finish(
     session: Session,
     permit: Permit,
     (upstream, key): (Peer, Key),
     finished: Finished,
-) -> Option<Session> {
+) -> Option<Next> {
     match finished.client {
         Then::WebSocket => {
             let client = session.client;
-            let tunnel = Tunnel {
+            return Some(Next::Tunnel(Box::new(Tunnel {
                 client,
                 upstream,
                 permit,
-            };
-            relay(Box::new(tunnel)).await;
-            return None;
+            })));
         }
         Then::KeepAlive | Then::Close => permit.finish(Outcome::Done),
     }
@@ -253,7 +294,7 @@ async fn finish(
         session.proxy.pool.keep(key, upstream.stream);
     }
     if finished.client == Then::KeepAlive {
-        return Some(session);
+        return Some(Next::Request(session));
     }
     linger::send_and_close(session.client, &[]).await;
     None

@@ -84,6 +84,8 @@ impl Pool {
     /// a second time it must have been used just now.
     pub(super) fn take(&self, key: &Key, can_be_repeated: bool) -> Option<TcpStream> {
         let mut idle = self.lock();
+        // Whoever asks under a newer configuration shows that the older one is gone.
+        idle.forget(|client, generation| *client == key.client && generation < key.way.generation);
         loop {
             let streams = idle.clients.get_mut(&key.client)?.get_mut(&key.way)?;
             let unused_for = streams.last()?.since.elapsed();
@@ -117,22 +119,18 @@ impl Pool {
         idle.count += 1;
     }
 
+    /// Closes what was made for a client and a generation of the configuration that `which` picks.
+    pub(super) fn forget(&self, which: impl Fn(&ClientKey, u64) -> bool) {
+        self.lock().forget(which);
+    }
+
     /// Closes what was not used for long, and what the origin closed.
     pub(super) fn sweep(&self) {
         let mut idle = self.lock();
-        for ways in idle.clients.values_mut() {
-            for streams in ways.values_mut() {
-                streams.retain(|kept| kept.since.elapsed() < KEPT && is_quiet(&kept.stream));
-            }
-            ways.retain(|_, streams| !streams.is_empty());
+        for streams in idle.clients.values_mut().flat_map(HashMap::values_mut) {
+            streams.retain(|kept| kept.since.elapsed() < KEPT && is_quiet(&kept.stream));
         }
-        idle.clients.retain(|_, ways| !ways.is_empty());
-        idle.count = idle
-            .clients
-            .values()
-            .flat_map(HashMap::values)
-            .map(Vec::len)
-            .sum();
+        idle.tidy();
     }
 
     /// Closes everything.
@@ -142,6 +140,30 @@ impl Pool {
 
     fn lock(&self) -> MutexGuard<'_, Idle> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Idle {
+    fn forget(&mut self, which: impl Fn(&ClientKey, u64) -> bool) {
+        let mut some = false;
+        for (client, ways) in &mut self.clients {
+            let before = ways.len();
+            ways.retain(|way, _| !which(client, way.generation));
+            some |= ways.len() != before;
+        }
+        if some {
+            self.tidy();
+        }
+    }
+
+    /// Removes what is empty, and counts anew.
+    fn tidy(&mut self) {
+        for ways in self.clients.values_mut() {
+            ways.retain(|_, streams| !streams.is_empty());
+        }
+        self.clients.retain(|_, ways| !ways.is_empty());
+        let ways = self.clients.values().flat_map(HashMap::values);
+        self.count = ways.map(Vec::len).sum();
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Session {
     pub(super) client: Peer,
     /// The road of its requests: `Http` on the proxy port, else `Host` or `Sni`.
     pub(super) via: Via,
+    /// When `limits.lifetime` of the connection is over: no request begins after that.
+    pub(super) closes_at: Instant,
 }
 
 /// How long to wait for a head.
@@ -45,8 +47,8 @@ impl Session {
                 deadline
             }
             Patience::NextRequest => {
-                self.first_byte(Instant::now() + limits.idle_timeout)
-                    .await?;
+                let idle = Instant::now() + limits.idle_timeout;
+                self.first_byte(idle.min(self.closes_at)).await?;
                 Instant::now() + limits.header_timeout
             }
         };

@@ -60,13 +60,17 @@ async fn refuse(session: Session, asked: Asked, reason: Reason) -> Option<Box<Tu
     None
 }
 
-async fn permitted(session: Session, hello: ClientHello, permit: Permit) -> Option<Box<Tunnel>> {
+async fn permitted(
+    mut session: Session,
+    hello: ClientHello,
+    permit: Permit,
+) -> Option<Box<Tunnel>> {
     if let Err(reason) = hello::check(hello, &permit) {
         drop(permit.fail(Outcome::Refused, reason, None));
         hello::cut(session.client).await;
         return None;
     }
-    match dial(permit).await {
+    match dial(permit, &mut session.client).await {
         Ok((upstream, permit)) => Some(Box::new(Tunnel {
             client: session.client,
             upstream,

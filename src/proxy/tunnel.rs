@@ -6,6 +6,7 @@ use tokio::{
 };
 
 use super::{
+    client_watch,
     hello::{self, NoHello},
     session::Session,
     target,
@@ -70,11 +71,13 @@ pub(super) async fn open(session: Session, head: RequestHead) -> Opened {
     }
 }
 
-/// Dials what was permitted; gives the permit back with the connection.
-pub(super) async fn dial(permit: Permit) -> Result<(Peer, Permit), Undialled> {
+/// Dials what was permitted, unless `client` goes away; gives the permit back with the connection.
+pub(super) async fn dial(permit: Permit, client: &mut Peer) -> Result<(Peer, Permit), Undialled> {
+    let (mut client, _, _) = client.split();
     let dialled = tokio::select! {
         biased;
         outcome = permit.ended() => Err(outcome),
+        () = client_watch::gone(&mut client) => Err(Outcome::ClientClosed),
         dialled = egress::connect(&permit) => Ok(dialled),
     };
     match dialled {
@@ -110,10 +113,10 @@ async fn plain(mut session: Session, destination: Destination) -> Opened {
     }
 }
 
-async fn tunnel(session: Session, permit: Permit) -> Opened {
+async fn tunnel(mut session: Session, permit: Permit) -> Opened {
     // The client is told 200 only when the origin has accepted: a client that knows several
     // addresses falls back to the next one only if it sees the failure.
-    let (upstream, permit) = match dial(permit).await {
+    let (upstream, permit) = match dial(permit, &mut session.client).await {
         Ok(dialled) => dialled,
         Err(Undialled::Denied(denial)) => return deny(session, &denial).await,
         Err(Undialled::Ended) => {

@@ -251,3 +251,22 @@ fn what_is_sent_parses_to_what_was_meant() {
         assert_eq!(again.fields.one(name), head.fields.one(name), "{name}");
     }
 }
+
+#[test]
+fn schemes_that_log_in_the_connection_are_known() {
+    for (value, expected) in [
+        ("NTLM TlRMTVNTUAAB", true),
+        ("negotiate", true),
+        ("Basic realm=\"x\", NTLM", true),
+        ("Bearer ntlm", false),
+        ("NTLMx", false),
+        ("Basic bnRsbTpudGxt", false),
+    ] {
+        let text = format!("GET / HTTP/1.1\r\nHost: a.example\r\nAuthorization: {value}\r\n\r\n");
+        let (head, _) = RequestHead::parse(text.as_bytes(), 65_536)
+            .unwrap()
+            .unwrap();
+        let found = logs_in_connection(&head.fields, "authorization");
+        assert_eq!(found, expected, "{value}");
+    }
+}

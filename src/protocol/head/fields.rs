@@ -14,6 +14,12 @@ impl Fields {
         Self(headers.iter().map(field).collect())
     }
 
+    /// Lets go of every field but `names` (lower case).
+    pub fn keep_only(&mut self, names: &[&str]) {
+        self.0.retain(|(name, _)| names.contains(&&**name));
+        self.0.shrink_to_fit();
+    }
+
     /// Every field, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0.iter().map(|(name, value)| (&**name, &**value))

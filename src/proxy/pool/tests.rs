@@ -35,7 +35,7 @@ async fn a_connection_serves_only_what_it_was_made_for() {
     pool.keep(made_for.clone(), ours);
     for other in [
         key("192.0.2.2", 1, "192.0.2.80:80"),
-        key("192.0.2.1", 2, "192.0.2.80:80"),
+        key("192.0.2.1", 0, "192.0.2.80:80"),
         key("192.0.2.1", 1, "192.0.2.81:80"),
     ] {
         assert!(pool.take(&other, true).is_none(), "{other:?}");
@@ -96,4 +96,46 @@ async fn one_client_cannot_take_all_the_room() {
     assert_eq!(pool.lock().count, MOST_PER_CLIENT + 1);
     pool.clear();
     assert_eq!(pool.lock().count, 0);
+}
+
+#[tokio::test]
+async fn what_was_made_under_an_older_configuration_is_closed() {
+    let pool = Pool::default();
+    let old = key("192.0.2.1", 1, "192.0.2.80:80");
+    let (ours, _theirs) = connection().await;
+    pool.keep(old.clone(), ours);
+    assert!(
+        pool.take(&key("192.0.2.2", 2, "192.0.2.80:80"), true)
+            .is_none()
+    );
+    assert_eq!(pool.lock().count, 1, "of another client");
+    assert!(
+        pool.take(&key("192.0.2.1", 2, "192.0.2.80:80"), true)
+            .is_none()
+    );
+    assert_eq!(pool.lock().count, 0);
+    assert!(pool.take(&old, true).is_none());
+}
+
+#[tokio::test]
+async fn what_is_forgotten_is_closed_and_nothing_else() {
+    let pool = Pool::default();
+    let run = |id: &str| Key {
+        client: ClientKey::Run(crate::record::RunId::parse(id).unwrap()),
+        ..key("192.0.2.1", 3, "192.0.2.80:80")
+    };
+    let keys = [
+        run("ended"),
+        run("open"),
+        key("192.0.2.1", 3, "192.0.2.80:80"),
+    ];
+    let mut origins = Vec::new();
+    for key in &keys {
+        let (ours, theirs) = connection().await;
+        pool.keep(key.clone(), ours);
+        origins.push(theirs);
+    }
+    pool.forget(|client, _| *client == run("ended").client);
+    let left = keys.map(|key| pool.take(&key, true).is_some());
+    assert_eq!(left, [false, true, true]);
 }

@@ -3,6 +3,8 @@
 use std::{
     net::{TcpListener, TcpStream},
     sync::Arc,
+    thread,
+    time::Duration,
 };
 
 use serde_json::json;
@@ -12,7 +14,7 @@ use crate::support::{
     client::{dial_from, read_to_close, read_until, send, status},
     eventually,
     origin::{self, Behaviour},
-    world::World,
+    world::{POLICY, World},
 };
 
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -56,6 +58,39 @@ fn pipelined_requests_are_answered_in_order_until_one_is_refused() {
     assert!(positions.is_sorted(), "{text}");
     assert_eq!(world.plain.seen.heads().len(), 2);
     assert_eq!(world.proxy.events("decision").len(), 3);
+}
+
+#[test]
+fn a_connection_that_was_logged_in_serves_no_other_request() {
+    let world = World::standard();
+    let mut stream = ask(&world, "");
+    for scheme in ["NTLM", "Negotiate", "Bearer", "Bearer"] {
+        let field = format!("\r\nAuthorization: {scheme} dG9rZW4=\r\n\r\n");
+        send(
+            &mut stream,
+            get("/1").replacen("\r\n\r\n", &field, 1).as_bytes(),
+        );
+        assert_eq!(status(&read_until(&mut stream, b"ok /1 ")), Some(200));
+    }
+    assert_eq!(world.plain.seen.connections(), 3);
+}
+
+#[test]
+fn a_kept_connection_ends_with_its_lifetime() {
+    let (puppet, behaviour) = Puppet::new();
+    let policy = format!("{POLICY}\n[limits]\nlifetime = \"2s\"\n");
+    let world = World::with_origins(&policy, origin::http(), behaviour);
+    let mut stream = ask(&world, "");
+    thread::park_timeout(Duration::from_millis(1200));
+    send(&mut stream, get("/").as_bytes());
+    puppet.reads_head();
+    thread::park_timeout(Duration::from_millis(1200));
+    puppet.sends(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nlast");
+    let text = String::from_utf8(read_to_close(&mut stream)).unwrap();
+    assert!(
+        text.contains("connection: close\r\n") && text.ends_with("last"),
+        "{text}"
+    );
 }
 
 /// Answers one request on each connection without saying that it is the last.
