@@ -201,7 +201,7 @@ impl Permit {
             destination: Some(self.destination().clone()),
             detail,
             retry_after: None,
-            proxy_error: None,
+            is_unroutable: false,
         }
     }
 

@@ -80,7 +80,7 @@ impl Authorizer {
             destination: asked.destination.clone(),
             detail: refusal.detail,
             retry_after: refusal.retry_after,
-            proxy_error: None,
+            is_unroutable: false,
         };
         let silent = refusal.silent || asked.via == Via::Sni;
         let record = DecisionRecord {

@@ -25,9 +25,8 @@ pub struct Denial {
     pub detail: Option<String>,
     /// For `rate_limited`: when to try again.
     pub retry_after: Option<Duration>,
-    /// The proxy error type (RFC 9209 section 2.3) where it says more than the reason: a
-    /// connection fails because the destination refuses it, or because no way leads there.
-    pub proxy_error: Option<&'static str>,
+    /// For `connect_failed`: no way leads to the destination, so that it refused nothing.
+    pub is_unroutable: bool,
 }
 
 impl Denial {
@@ -75,10 +74,10 @@ impl Denial {
     }
 
     fn row(&self) -> Option<&'static Row> {
-        let special = SPECIAL_ROWS
-            .iter()
-            .find(|row| row.reason == self.reason && Some(row.error) == self.proxy_error);
-        special.or_else(|| row_of(self.reason))
+        if self.is_unroutable && self.reason == UNROUTABLE.reason {
+            return Some(&UNROUTABLE);
+        }
+        row_of(self.reason)
     }
 
     fn document(&self, row: &Row, title: &'static str) -> String {
@@ -237,13 +236,15 @@ const ROWS: &[Row] = &[
         "Retry later; if it stays so, whoever runs {host} must mend it."),
 ];
 
-/// Rows of a reason that has several proxy error types.
+/// `connect_failed` where no way leads to the destination.
 #[rustfmt::skip]
-const SPECIAL_ROWS: &[Row] = &[
-    row(Reason::ConnectFailed, 502, "destination_ip_unroutable",
+static UNROUTABLE: Row =
+    row(Reason::ConnectFailed, 502, UNROUTABLE_ERROR,
         "{target} is allowed, but cannot be reached from here",
-        "Retry later; if it stays so, ask the operator whether the proxy's network leads there."),
-];
+        "Retry later; if it stays so, ask the operator whether the proxy's network leads there.");
+
+/// The proxy error type of a destination to which no way leads.
+pub const UNROUTABLE_ERROR: &str = "destination_ip_unroutable";
 
 fn row_of(reason: Reason) -> Option<&'static Row> {
     ROWS.iter().find(|row| row.reason == reason)

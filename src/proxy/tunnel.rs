@@ -15,7 +15,7 @@ use crate::{
     destination::{Destination, Scheme},
     egress::{self, Peer, Permit, Tunnel},
     policy::Reason,
-    protocol::{Denial, RequestHead, route_connect},
+    protocol::{Denial, RequestHead, denial::UNROUTABLE_ERROR, route_connect},
     record::{Outcome, Via},
 };
 
@@ -86,7 +86,7 @@ pub(super) async fn dial(permit: Permit, client: &mut Peer) -> Result<(Peer, Per
             let detail = Some(error.to_string());
             let denial = permit.fail(Outcome::Refused, error.reason(), detail);
             Err(Undialled::Denied(Denial {
-                proxy_error: Some(error.proxy_status_error()),
+                is_unroutable: error.proxy_status_error() == UNROUTABLE_ERROR,
                 ..denial
             }))
         }

@@ -13,41 +13,29 @@ fn denial(reason: Reason) -> Denial {
         }),
         detail: None,
         retry_after: None,
-        proxy_error: None,
-    }
-}
-
-#[test]
-fn a_failed_connection_says_whether_it_was_refused_or_led_nowhere() {
-    for (error, told, sentence) in [
-        (None, "connection_refused", "accepts no connection"),
-        (
-            Some("connection_refused"),
-            "connection_refused",
-            "accepts no connection",
-        ),
-        (
-            Some("destination_ip_unroutable"),
-            "destination_ip_unroutable",
-            "cannot be reached",
-        ),
-    ] {
-        let failed = Denial {
-            proxy_error: error,
-            ..denial(Reason::ConnectFailed)
-        };
-        let text = text(&failed, "GET");
-        assert!(text.starts_with("HTTP/1.1 502 "), "{error:?}: {text}");
-        assert!(
-            text.contains(&format!("; error={told}; ")),
-            "{error:?}: {text}"
-        );
-        assert!(text.contains(sentence), "{error:?}: {text}");
+        is_unroutable: false,
     }
 }
 
 fn text(denial: &Denial, method: &str) -> String {
     String::from_utf8(denial.to_response(method)).unwrap()
+}
+
+#[test]
+fn a_failed_connection_says_whether_it_was_refused_or_led_nowhere() {
+    for (is_unroutable, error, sentence) in [
+        (false, "connection_refused", "accepts no connection"),
+        (true, "destination_ip_unroutable", "cannot be reached"),
+    ] {
+        let failed = Denial {
+            is_unroutable,
+            ..denial(Reason::ConnectFailed)
+        };
+        let text = text(&failed, "GET");
+        assert!(text.starts_with("HTTP/1.1 502 "), "{text}");
+        assert!(text.contains(&format!("; error={error}; ")), "{text}");
+        assert!(text.contains(sentence), "{text}");
+    }
 }
 
 #[test]
