@@ -17,7 +17,11 @@ pub mod set;
 mod index;
 mod lists;
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    iter,
+    ops::ControlFlow,
+    sync::{Arc, LazyLock},
+};
 
 use ipnet::IpNet;
 
@@ -29,10 +33,10 @@ pub use self::{
     set::{ClientRange, PolicySet, PolicySetError, UnknownProfile},
 };
 use self::{
-    index::every_way,
+    index::{Sought, every_way},
     lists::{Judgement, Lists, Own},
 };
-use crate::destination::{Destination, Host, Name};
+use crate::destination::{Destination, Host, Name, Scheme};
 
 /// What was decided, as the record writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
@@ -142,13 +146,14 @@ impl Policy {
 
     /// Judges one destination.
     pub fn evaluate(&self, destination: &Destination) -> Verdict {
-        let (reason, named_by) = match self.lists.judge(destination) {
+        let sought = Sought::new(destination);
+        let (reason, named_by) = match self.lists.judge(&sought) {
             Judgement::Refused(reason, named_by) => (reason, named_by),
             decided @ (Judgement::Allowed(..) | Judgement::Denied(_)) => {
                 return Verdict::new(decided);
             }
         };
-        let own = self.own.as_ref().map(|own| own.judge(destination));
+        let own = self.own.as_ref().map(|own| own.judge(&sought));
         if let Some(allowed @ Judgement::Allowed(..)) = own {
             return Verdict::new(allowed);
         }
@@ -172,24 +177,31 @@ impl Policy {
     /// is led to a name that it then cannot reach.
     pub fn evaluate_name(&self, name: &Name) -> Verdict {
         let host = Host::Name(name.clone());
-        if let Some(denied) = self.lists.deny.find_every_port(&host) {
+        let at = |(port, scheme)| Destination {
+            scheme,
+            host: host.clone(),
+            port,
+        };
+        let evaluate = |way| self.evaluate(&at(way));
+        let any_port = at((443, Scheme::Https));
+        let sought = Sought::new(&any_port);
+        if let Some(denied) = self.lists.deny.find_every_port(&sought) {
             return Verdict::new(Judgement::Denied(denied));
         }
-        let evaluate = |(port, scheme)| {
-            self.evaluate(&Destination {
-                scheme,
-                host: host.clone(),
-                port,
-            })
-        };
-        let own = self.own.iter().flat_map(|own| own.allow.ways(&host));
         let mut first_refusal = None;
-        for way in self.lists.allow.ways(&host).chain(own) {
-            let verdict = evaluate(way);
-            if verdict.decision == Decision::Allow {
+        let own = self.own.as_ref().map(|own| &own.allow);
+        for list in iter::once(&self.lists.allow).chain(own) {
+            let allowed = list.visit_ways(&sought, |way| {
+                let verdict = evaluate(way);
+                if verdict.decision == Decision::Allow {
+                    return ControlFlow::Break(verdict);
+                }
+                first_refusal.get_or_insert(verdict);
+                ControlFlow::Continue(())
+            });
+            if let ControlFlow::Break(verdict) = allowed {
                 return verdict;
             }
-            first_refusal.get_or_insert(verdict);
         }
         if self.mode() == Mode::Report {
             // Only a deny can stand in the way of one port and not of another.

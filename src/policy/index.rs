@@ -1,16 +1,19 @@
 //! Hash indexes over exact names, suffixes and IP literals: a look-up costs one probe a label of
 //! the name asked for, whatever the length of the list.
 
+mod names;
 mod slots;
+mod sought;
 
-use std::{collections::HashSet, net::IpAddr, sync::Arc};
+use std::{collections::HashSet, net::IpAddr, ops::ControlFlow, sync::Arc};
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use self::slots::{LabelCounts, Node, Slots};
+pub(super) use self::sought::Sought;
+use self::{names::Names, slots::Slots, sought::LabelCounts};
 use super::{Grants, HostPattern, Pattern, Rule, RuleConflict};
-use crate::destination::{Destination, Host, Name, Scheme, address::canonical_range};
+use crate::destination::{Host, Name, Scheme, address::canonical_range};
 
 /// What a list is for, which decides what its wildcards cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +29,7 @@ pub(super) enum Purpose {
 pub(super) struct Index {
     purpose: Purpose,
     entries: Vec<Arc<Entry>>,
-    // The keys are the operator's, never a client's, so a fixed hash state invites no collisions.
-    names: HashMap<Name, Node, FixedState>,
+    names: Names,
     literals: HashMap<IpAddr, Slots, FixedState>,
     /// The label counts of the names at which something is said of the name itself.
     whole: LabelCounts,
@@ -105,7 +107,7 @@ impl Index {
         Self {
             purpose,
             entries: Vec::new(),
-            names: HashMap::default(),
+            names: Names::default(),
             literals: HashMap::default(),
             whole: LabelCounts::default(),
             below: LabelCounts::default(),
@@ -117,67 +119,80 @@ impl Index {
         &self.entries
     }
 
-    /// The most specific rule that covers `destination`.
-    pub(super) fn find(&self, destination: &Destination) -> Found<'_> {
-        let way = (destination.port, destination.scheme);
+    /// The most specific rule that covers the destination.
+    pub(super) fn find(&self, sought: &Sought<'_>) -> Found<'_> {
+        let way = (sought.destination.port, sought.destination.scheme);
         let mut names_host = None;
-        for (slots, reach) in self.slots(&destination.host) {
+        let found = self.visit(sought, |slots, reach| {
             if let Some(entry) = slots.covering(way) {
-                return Found::Rule(Match { entry, reach });
+                return ControlFlow::Break(Match { entry, reach });
             }
             names_host = names_host.or_else(|| slots.first());
+            ControlFlow::Continue(())
+        });
+        match found {
+            ControlFlow::Break(found) => Found::Rule(found),
+            ControlFlow::Continue(()) => names_host.map_or(Found::Nothing, Found::OtherPorts),
         }
-        names_host.map_or(Found::Nothing, Found::OtherPorts)
     }
 
-    /// The most specific rule that covers every port and scheme of `host`.
-    pub(super) fn find_every_port(&self, host: &Host) -> Option<&Arc<Entry>> {
-        self.slots(host).find_map(|(slots, _)| slots.every.as_ref())
+    /// The most specific rule that covers every port and scheme of the host.
+    pub(super) fn find_every_port(&self, sought: &Sought<'_>) -> Option<&Arc<Entry>> {
+        let found = self.visit(sought, |slots, _| {
+            slots
+                .every()
+                .map_or(ControlFlow::Continue(()), ControlFlow::Break)
+        });
+        found.break_value()
     }
 
-    /// Every port and scheme that some rule names for `host`, those of the most specific first.
-    pub(super) fn ways(&self, host: &Host) -> impl Iterator<Item = (u16, Scheme)> {
-        self.slots(host).flat_map(|(slots, _)| {
-            let every = slots.every.iter().flat_map(|_| every_way());
-            slots.listed.iter().map(|(way, _)| *way).chain(every)
-        })
+    /// Shows every port and scheme that some rule names for the host, those of the most specific
+    /// rule first, until `visit` breaks.
+    pub(super) fn visit_ways<B>(
+        &self,
+        sought: &Sought<'_>,
+        mut visit: impl FnMut((u16, Scheme)) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        self.visit(sought, |slots, _| slots.visit_ways(&mut visit))
     }
 
-    /// What is said of `host`, the most specific first.
-    fn slots<'a>(&'a self, host: &Host) -> impl Iterator<Item = (&'a Slots, Reach)> {
-        let literal = match host {
-            Host::Ip(address) if self.literal_covers(host) => {
-                self.literals.get(&address.to_canonical())
+    /// Shows what is said of the host, the most specific first, until `visit` breaks.
+    fn visit<'a, B>(
+        &'a self,
+        sought: &Sought<'_>,
+        mut visit: impl FnMut(&'a Slots, Reach) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let host = &sought.destination.host;
+        let name = match host {
+            Host::Name(name) => name,
+            Host::Ip(address) => {
+                let slots = self.literals.get(&address.to_canonical());
+                return match slots.filter(|_| self.literal_covers(host)) {
+                    Some(slots) => visit(slots, Reach::Whole),
+                    None => ControlFlow::Continue(()),
+                };
             }
-            Host::Ip(_) | Host::Name(_) => None,
         };
-        let literal = literal.map(|slots| (slots, Reach::Whole));
-        let names = host.name().into_iter();
-        literal
-            .into_iter()
-            .chain(names.flat_map(|name| self.name_slots(name)))
-    }
-
-    fn name_slots<'a>(&'a self, name: &Name) -> impl Iterator<Item = (&'a Slots, Reach)> {
-        let labels = name.label_count();
-        let whole = self
-            .whole
-            .contains(labels)
-            .then(|| self.names.get(name.as_str()))
-            .flatten();
-        let exact = whole.map(|node| &node.exact).filter(|slots| slots.any());
-        let at = whole.map(|node| (&node.at, Reach::Whole));
-        let parents = name.ancestors().skip(1).zip((1..labels).rev());
-        let below = parents
-            .filter(|(_, labels)| self.below.contains(*labels))
-            .filter_map(|(parent, _)| self.names.get(parent))
-            .map(|node| (&node.below, Reach::Below));
-        let wildcards = at
-            .into_iter()
-            .chain(below)
-            .filter(|(slots, _)| slots.any() && self.wildcard_covers(name));
-        let exact = exact.map(|slots| (slots, Reach::Whole));
-        exact.into_iter().chain(wildcards)
+        if self.whole.contains(sought.labels())
+            && let Some(node) = self.names.find(name.as_str())
+        {
+            if node.exact.any() {
+                visit(&node.exact, Reach::Whole)?;
+            }
+            if node.at.any() && self.wildcard_covers(name) {
+                visit(&node.at, Reach::Whole)?;
+            }
+        }
+        for labels in self.below.under(sought.labels()) {
+            let suffix = sought.suffix(labels);
+            if let Some(node) = suffix.and_then(|suffix| self.names.find(suffix))
+                && node.below.any()
+                && self.wildcard_covers(name)
+            {
+                visit(&node.below, Reach::Below)?;
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Security: a wildcard that an operator wrote for the outside must not let a client name
@@ -208,7 +223,7 @@ impl Index {
             | HostPattern::Below(name)
             | HostPattern::AtOrBelow(name) => name,
         };
-        let node = self.names.entry(name.clone()).or_default();
+        let node = self.names.node(name);
         match &entry.pattern.hosts {
             HostPattern::Exact(_) => {
                 self.whole.insert(name.label_count());

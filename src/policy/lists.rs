@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::{
     EchMode, Grants, Mode, Pattern, Profile, Reason, Rule, RuleConflict,
-    index::{Entry, Found, Index, Match, Purpose},
+    index::{Entry, Found, Index, Match, Purpose, Sought},
 };
-use crate::destination::{Destination, Host};
+use crate::destination::Host;
 
 /// A profile, compiled.
 #[derive(Debug)]
@@ -69,11 +69,11 @@ impl Lists {
     }
 
     /// Deny beats allow, whatever the order and however specific.
-    pub(super) fn judge(&self, destination: &Destination) -> Judgement<'_> {
-        if let Found::Rule(denied) = self.deny.find(destination) {
+    pub(super) fn judge(&self, sought: &Sought<'_>) -> Judgement<'_> {
+        if let Found::Rule(denied) = self.deny.find(sought) {
             return Judgement::Denied(denied.entry);
         }
-        match allowed(&self.allow, destination) {
+        match allowed(&self.allow, sought) {
             Ok(found) => Judgement::Allowed(found.entry, Arc::clone(found.grants())),
             Err((reason, entry)) => Judgement::Refused(reason, entry),
         }
@@ -105,18 +105,18 @@ impl Own {
 
     /// Security: what a run names for itself passes only where no profile denies it and the
     /// ceiling allows it, and opens no more than the ceiling's rule does.
-    pub(super) fn judge(&self, destination: &Destination) -> Judgement<'_> {
-        let found = match allowed(&self.allow, destination) {
+    pub(super) fn judge(&self, sought: &Sought<'_>) -> Judgement<'_> {
+        let found = match allowed(&self.allow, sought) {
             Ok(found) => found,
             Err((reason, entry)) => return Judgement::Refused(reason, entry),
         };
-        if let Found::Rule(denied) = self.every_deny.find(destination) {
+        if let Found::Rule(denied) = self.every_deny.find(sought) {
             return Judgement::Denied(denied.entry);
         }
         let Some(ceiling) = &self.ceiling else {
             return Judgement::Allowed(found.entry, Arc::clone(found.grants()));
         };
-        match ceiling.judge(destination) {
+        match ceiling.judge(sought) {
             Judgement::Allowed(_, grants) => {
                 Judgement::Allowed(found.entry, bounded(&found, grants))
             }
@@ -141,12 +141,12 @@ fn bounded(own: &Match<'_>, ceiling: Arc<Grants>) -> Arc<Grants> {
 
 fn allowed<'a>(
     allow: &'a Index,
-    destination: &Destination,
+    sought: &Sought<'_>,
 ) -> Result<Match<'a>, (Reason, Option<&'a Arc<Entry>>)> {
-    match allow.find(destination) {
+    match allow.find(sought) {
         Found::Rule(found) => Ok(found),
         Found::OtherPorts(entry) => Err((Reason::PortNotAllowed, Some(entry))),
-        Found::Nothing => match &destination.host {
+        Found::Nothing => match &sought.destination.host {
             Host::Ip(_) => Err((Reason::IpLiteral, None)),
             Host::Name(_) => Err((Reason::NotAllowlisted, None)),
         },

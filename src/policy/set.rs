@@ -11,7 +11,7 @@ use ipnet::IpNet;
 
 use super::{
     HostPattern, Pattern, Policy, Profile, Rule, RuleConflict,
-    index::{Index, Purpose, every_way},
+    index::{Index, Purpose, Sought, every_way},
     lists::{Lists, Own},
 };
 use crate::destination::{Destination, address::canonical_range};
@@ -198,13 +198,12 @@ impl PolicySet {
                 .listed()
                 .unwrap_or_else(|| every_way().collect());
             let mut judged = ways.into_iter().map(|(port, scheme)| {
-                ceiling
-                    .judge(&Destination {
-                        scheme,
-                        host: host.clone(),
-                        port,
-                    })
-                    .is_allowed()
+                let destination = Destination {
+                    scheme,
+                    host: host.clone(),
+                    port,
+                };
+                ceiling.judge(&Sought::new(&destination)).is_allowed()
             });
             !judged.any(|allowed| allowed)
         })

@@ -368,7 +368,7 @@ fn a_name_is_answered_when_some_port_of_it_passes() {
     for (name, expected) in [
         ("a.example", "allow allowlisted allow[0]"),
         ("b.example", "allow allowlisted allow[1]"),
-        ("c.example", "deny denied_by_rule deny[2]"),
+        ("c.example", "deny denied_by_rule deny[1]"),
         ("d.example", "deny denied_by_rule deny[3]"),
         ("x.example", "deny denied_by_rule deny[4]"),
         ("sub.a.example", "deny not_allowlisted -"),

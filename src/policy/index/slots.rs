@@ -1,13 +1,20 @@
 //! What a list says at one name: which rule answers for each port and scheme.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
-use super::{Entry, RuleConflict};
-use crate::destination::Scheme;
+use super::{Entry, RuleConflict, every_way};
+use crate::{
+    destination::{Name, Scheme},
+    policy::Ports,
+};
+
+/// A port and how it is spoken to.
+pub(super) type Way = (u16, Scheme);
 
 /// What a list says at one name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Node {
+    pub(super) name: Name,
     /// Patterns that are the name.
     pub(super) exact: Slots,
     /// `.name`, for the name itself.
@@ -18,33 +25,130 @@ pub(super) struct Node {
 
 /// Which rule answers for each port and scheme of one host pattern.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
-    /// The rule for every port and scheme.
-    pub(super) every: Option<Arc<Entry>>,
-    /// The others, sorted by port and scheme.
-    pub(super) listed: Vec<((u16, Scheme), Arc<Entry>)>,
+pub(super) enum Slots {
+    #[default]
+    None,
+    /// The usual case, which costs no table of its own.
+    One(Arc<Entry>),
+    Many(Box<Table>),
 }
 
-/// A set of label counts, which are at most 127 (RFC 1035 section 2.3.4).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LabelCounts(u128);
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    /// The rule for every port and scheme.
+    every: Option<Arc<Entry>>,
+    /// The others, sorted.
+    listed: Vec<(Way, Arc<Entry>)>,
+}
+
+impl Node {
+    pub(super) fn new(name: Name) -> Self {
+        Self {
+            name,
+            exact: Slots::None,
+            at: Slots::None,
+            below: Slots::None,
+        }
+    }
+}
 
 impl Slots {
     /// Whether there is any rule.
     pub(super) fn any(&self) -> bool {
-        self.every.is_some() || !self.listed.is_empty()
+        match self {
+            Self::None => false,
+            Self::One(_) | Self::Many(_) => true,
+        }
     }
 
     /// One of the rules, to name it.
     pub(super) fn first(&self) -> Option<&Arc<Entry>> {
-        self.listed
-            .first()
-            .map(|(_, entry)| entry)
-            .or(self.every.as_ref())
+        match self {
+            Self::None => None,
+            Self::One(entry) => Some(entry),
+            Self::Many(table) => {
+                let listed = table.listed.first().map(|(_, entry)| entry);
+                listed.or(table.every.as_ref())
+            }
+        }
+    }
+
+    /// The rule for every port and scheme.
+    pub(super) fn every(&self) -> Option<&Arc<Entry>> {
+        match self {
+            Self::None => None,
+            Self::One(entry) => Some(entry).filter(|entry| entry.pattern.ports == Ports::Any),
+            Self::Many(table) => table.every.as_ref(),
+        }
     }
 
     /// The rule for `way`.
-    pub(super) fn covering(&self, way: (u16, Scheme)) -> Option<&Arc<Entry>> {
+    pub(super) fn covering(&self, way: Way) -> Option<&Arc<Entry>> {
+        match self {
+            Self::None => None,
+            Self::One(entry) => {
+                let (port, scheme) = way;
+                Some(entry).filter(|entry| entry.pattern.ports.cover(scheme, port))
+            }
+            Self::Many(table) => table.covering(way),
+        }
+    }
+
+    /// Shows every port and scheme that a rule covers, until `visit` breaks.
+    pub(super) fn visit_ways<B>(
+        &self,
+        visit: &mut impl FnMut(Way) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let every = self.every();
+        match self {
+            Self::None => {}
+            Self::One(entry) => {
+                let ways = entry.pattern.ports.listed();
+                ways.into_iter().flatten().try_for_each(&mut *visit)?;
+            }
+            Self::Many(table) => {
+                let ways = table.listed.iter().map(|(way, _)| *way);
+                { ways }.try_for_each(&mut *visit)?;
+            }
+        }
+        every.map_or(ControlFlow::Continue(()), |_| {
+            every_way().try_for_each(visit)
+        })
+    }
+
+    /// Adds a rule where no earlier one answers already, and notes where the two differ.
+    pub(super) fn insert(&mut self, entry: &Arc<Entry>, conflicts: &mut Vec<RuleConflict>) {
+        *self = match std::mem::take(self) {
+            Self::None if is_short(&entry.pattern.ports) => Self::One(Arc::clone(entry)),
+            Self::None => {
+                let mut table = Box::<Table>::default();
+                table.insert(entry, conflicts);
+                Self::Many(table)
+            }
+            Self::One(first) => {
+                let mut table = Box::<Table>::default();
+                table.insert(&first, conflicts);
+                table.insert(entry, conflicts);
+                Self::Many(table)
+            }
+            Self::Many(mut table) => {
+                table.insert(entry, conflicts);
+                Self::Many(table)
+            }
+        };
+    }
+}
+
+/// Whether a scan of the ports is no slower than a search.
+fn is_short(ports: &Ports) -> bool {
+    match ports {
+        Ports::Web | Ports::Any | Ports::Http(_) | Ports::Https(_) => true,
+        Ports::Listed(ports) => ports.len() <= 8,
+    }
+}
+
+impl Table {
+    fn covering(&self, way: Way) -> Option<&Arc<Entry>> {
         let listed = self.listed.binary_search_by_key(&way, |(way, _)| *way);
         listed
             .ok()
@@ -53,8 +157,7 @@ impl Slots {
             .or(self.every.as_ref())
     }
 
-    /// Adds a rule where no earlier one answers already, and notes where the two differ.
-    pub(super) fn insert(&mut self, entry: &Arc<Entry>, conflicts: &mut Vec<RuleConflict>) {
+    fn insert(&mut self, entry: &Arc<Entry>, conflicts: &mut Vec<RuleConflict>) {
         let mut compare = |earlier: &Entry| {
             if !earlier.grants_the_same(entry) {
                 conflicts.push(RuleConflict {
@@ -73,31 +176,13 @@ impl Slots {
         };
         for way in ways {
             match self.listed.binary_search_by_key(&way, |(way, _)| *way) {
-                Ok(at) => self
-                    .listed
-                    .get(at)
-                    .into_iter()
-                    .for_each(|(_, earlier)| compare(earlier)),
+                Ok(at) => {
+                    if let Some((_, earlier)) = self.listed.get(at) {
+                        compare(earlier);
+                    }
+                }
                 Err(at) => self.listed.insert(at, (way, Arc::clone(entry))),
             }
         }
     }
-}
-
-impl LabelCounts {
-    pub(super) fn insert(&mut self, labels: usize) {
-        self.0 |= bit(labels);
-    }
-
-    pub(super) fn contains(self, labels: usize) -> bool {
-        self.0 & bit(labels) != 0
-    }
-}
-
-/// All bits for a count that cannot be, so that nothing is skipped on its account.
-fn bit(labels: usize) -> u128 {
-    u32::try_from(labels)
-        .ok()
-        .and_then(|labels| 1_u128.checked_shl(labels))
-        .unwrap_or(u128::MAX)
 }
