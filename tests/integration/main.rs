@@ -9,7 +9,9 @@
 )]
 #![expect(unreachable_pub, reason = "the support modules read like a library")]
 
+mod addresses;
 mod admin;
+mod audit;
 mod check;
 mod clients;
 mod dns;
