@@ -28,7 +28,7 @@ profile = "default"
 "#;
 
 fn get(host: &str) -> Vec<u8> {
-    format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()
+    format!("GET http://{host}/ HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
 /// A world in which `name` has `answer`, asked for once: status, reason and the record.
