@@ -38,6 +38,8 @@ engine-stop:    ## stop the engine that `make engine` started
 
 integration:    ## the real binary, driven by raw bytes and real clients
 	cargo test --locked --test integration
+	# In a network namespace of its own it may add addresses and routes; as root.
+	unshare --net cargo test --locked --offline --lib -- --ignored a_change_is_seen
 
 sandbox: engine image ## containers on a real engine; fails where none can be had
 	scripts/debian-root eclusa-debian-root
