@@ -117,10 +117,15 @@ def matches(record, wanted):
     return all(record.get(key) == value for key, value in wanted.items())
 
 
+def audit_lines(stage):
+    """The lines of the audit log; the copy may meet a write halfway, which is no line yet."""
+    return [line for line in stage.audit().splitlines(keepends=True) if line.endswith("\n")]
+
+
 def records_of(stage, seen, wanted):
     """The records after the first `seen`, once they hold all that is wanted or 5 s have passed."""
     for _ in range(50):
-        lines = stage.audit().splitlines()
+        lines = audit_lines(stage)
         new = [json.loads(line) for line in lines[seen:]]
         new = [record for record in new if record["event"] in ("decision", "close", "dns")]
         if all(any(matches(record, one) for record in new) for one in wanted):
@@ -186,7 +191,7 @@ def main():
         print(f"Stage: {stage.name}. The agent is user 65534 without capabilities.\n")
         line = "{:2} {:38} {:45} {}"
         print(line.format("", "the agent tried", "and got", "the audit log says"))
-        seen = len(stage.audit().splitlines())
+        seen = len(audit_lines(stage))
         rows = play(stage)
         for row in rows:
             code, output = stage.run("agent", *row.argv)

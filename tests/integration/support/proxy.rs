@@ -117,11 +117,13 @@ file = "{dir}/audit.jsonl"
         self.folder().join("eclusa.toml")
     }
 
-    /// The audit log as it is now, one JSON object a line.
+    /// The audit log as it is now, one JSON object a line. A reader may meet a write halfway, so
+    /// what does not end in a newline yet is not a line yet.
     pub fn audit(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.folder().join("audit.jsonl")).unwrap_or_default();
-        text.lines()
-            .map(|line| serde_json::from_str(line).expect("a whole line"))
+        text.split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| serde_json::from_str(line).expect("a JSON object"))
             .collect()
     }
 
