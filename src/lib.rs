@@ -29,5 +29,8 @@ pub mod proxy;
 pub mod admin;
 pub mod app;
 
+// launcher: what was asked becomes a plan, and a backend applies it.
+pub mod launcher;
+
 // cli: verbs, flags, exit codes.
 pub mod cli;

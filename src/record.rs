@@ -4,6 +4,8 @@
 pub(crate) mod encode;
 
 mod line;
+mod network;
+mod run;
 
 use std::{
     fmt,
@@ -12,7 +14,11 @@ use std::{
     time::Duration,
 };
 
-pub use self::line::{Line, LineError};
+pub use self::{
+    line::{Line, LineError},
+    network::{AllowedLine, DeniedLine, DnsLine, NetworkSummary},
+    run::{Evidence, Limit, LimitReached, Output, OutputFile, RunRecord, SkippedOutput, Timing},
+};
 use crate::{
     destination::Destination,
     policy::{Decision, Reason},

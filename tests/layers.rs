@@ -65,6 +65,35 @@ fn modules_use_only_the_modules_before_them() {
     assert!(violations.is_empty(), "\n{}", violations.join("\n"));
 }
 
+#[test]
+fn only_the_engine_backend_knows_the_engine_client() {
+    for file in rust_files(Path::new("src")) {
+        let code = production_code(&fs::read_to_string(&file).unwrap());
+        let at = file.display().to_string();
+        assert!(
+            !code.contains("bollard") || at.starts_with("src/launcher/backend/docker"),
+            "{at} uses bollard, which opens sockets of its own"
+        );
+    }
+}
+
+/// Files of the launcher that decide: values in, values out.
+const PURE: &[&str] = &["src/launcher/spec", "src/launcher/plan"];
+
+#[test]
+fn what_decides_on_a_sandbox_is_pure() {
+    let banned = "tokio async await fs:: env:: ::now( bollard";
+    for file in rust_files(Path::new("src/launcher")) {
+        let at = file.display().to_string();
+        if PURE.iter().any(|pure| at.starts_with(pure)) {
+            let code = production_code(&fs::read_to_string(&file).unwrap());
+            for word in banned.split_whitespace() {
+                assert!(!code.contains(word), "{at}: `{word}`");
+            }
+        }
+    }
+}
+
 fn rust_files(dir: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for path in fs::read_dir(dir)

@@ -154,7 +154,7 @@ async fn one_run(admin: &Admin, run: RunId, request: Request<Incoming>) -> Resul
     match *request.method() {
         Method::GET => {
             let found = runs.runs().find(&run).ok_or(Problem::NoRun(run))?;
-            Ok(json(StatusCode::OK, &found.summary().to_json()))
+            Ok(json(StatusCode::OK, &found.summary().network()))
         }
         Method::PUT => {
             let body = Limited::new(request.into_body(), MAX_BODY)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Authorizer, Registration, RegistrationError, Rules, runs};
 use crate::{
     config::Config,
-    record::{Outcome, RunId},
+    record::{NetworkSummary, Outcome, RunId},
 };
 
 impl Authorizer {
@@ -46,14 +46,14 @@ impl Authorizer {
 
     /// Removes a run: cuts its exchanges, waits for their closing records, and gives its summary.
     /// None when there is no such run.
-    pub async fn remove_run(&self, id: &RunId) -> Option<serde_json::Value> {
+    pub async fn remove_run(&self, id: &RunId) -> Option<NetworkSummary> {
         let run = self.runs.begin_removal(id)?;
         let cut = self.cut_run(&run);
         self.open
             .closed(|exchange| exchange.run.as_ref() == Some(id))
             .await;
         self.runs.finish_removal(&run, cut, &self.audit);
-        Some(run.summary().to_json())
+        Some(run.summary().network())
     }
 
     fn cut_run(&self, run: &runs::Run) -> usize {

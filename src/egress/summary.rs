@@ -5,12 +5,10 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use serde::Serialize;
-
 use crate::{
     destination::Destination,
     policy::{Decision, Reason},
-    record::DnsRecord,
+    record::{AllowedLine, DeniedLine, DnsLine, DnsRecord, NetworkSummary},
 };
 
 /// The most distinct lines of one kind; what is beyond is counted under `more`.
@@ -33,42 +31,6 @@ struct Allowed {
     count: u64,
     bytes_up: u64,
     bytes_down: u64,
-}
-
-/// The summary as `GET /v1/runs/{run}` gives it.
-#[derive(Serialize)]
-struct Network {
-    allowed: Vec<AllowedLine>,
-    denied: Vec<DeniedLine>,
-    dns: Vec<DnsLine>,
-    /// Events that found no line of their own because there were too many.
-    more: u64,
-}
-
-#[derive(Serialize)]
-struct AllowedLine {
-    host: String,
-    port: u16,
-    count: u64,
-    bytes_up: u64,
-    bytes_down: u64,
-}
-
-#[derive(Serialize)]
-struct DeniedLine {
-    host: Option<String>,
-    port: Option<u16>,
-    reason: Reason,
-    count: u64,
-}
-
-#[derive(Serialize)]
-struct DnsLine {
-    name: String,
-    #[serde(rename = "type")]
-    record_type: String,
-    decision: Decision,
-    count: u64,
 }
 
 impl Summary {
@@ -110,13 +72,14 @@ impl Summary {
         *counts.dns.entry(key).or_default() += 1;
     }
 
-    /// The summary as an object: `allowed`, `denied`, `dns`, `more`.
-    pub fn to_json(&self) -> serde_json::Value {
+    /// The counts so far.
+    pub fn network(&self) -> NetworkSummary {
         let counts = self.lock();
-        let network = Network {
-            allowed: counts
-                .allowed
-                .iter()
+        let allowed = counts.allowed.iter();
+        let denied = counts.denied.iter();
+        let dns = counts.dns.iter();
+        NetworkSummary {
+            allowed: allowed
                 .map(|((host, port), line)| AllowedLine {
                     host: host.clone(),
                     port: *port,
@@ -125,9 +88,7 @@ impl Summary {
                     bytes_down: line.bytes_down,
                 })
                 .collect(),
-            denied: counts
-                .denied
-                .iter()
+            denied: denied
                 .map(|((host, port, reason), count)| DeniedLine {
                     host: host.clone(),
                     port: *port,
@@ -135,9 +96,7 @@ impl Summary {
                     count: *count,
                 })
                 .collect(),
-            dns: counts
-                .dns
-                .iter()
+            dns: dns
                 .map(|((name, record_type, allowed), count)| DnsLine {
                     name: name.clone(),
                     record_type: record_type.clone(),
@@ -150,8 +109,7 @@ impl Summary {
                 })
                 .collect(),
             more: counts.more,
-        };
-        serde_json::to_value(network).unwrap_or_default()
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {

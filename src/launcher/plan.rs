@@ -1,0 +1,203 @@
+//! `RunSpec` to `Plan`: everything about a sandbox, chosen in pure code. Holding a `Plan` proves
+//! that the hardening is complete; a backend maps every field of it or does not compile.
+
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
+
+use ipnet::Ipv4Net;
+use serde::Serialize;
+
+use super::spec::User;
+use crate::record::RunId;
+
+/// Everything that is made for one run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The run.
+    #[serde(serialize_with = "display")]
+    pub run: RunId,
+    /// What every object of the run bears, so that a later start can reap it.
+    pub labels: BTreeMap<String, String>,
+    /// The container that runs the command.
+    pub sandbox: Sandbox,
+    /// What it is attached to.
+    pub network: Network,
+    /// Volumes in memory, in the order of their making.
+    pub volumes: Vec<Volume>,
+    /// The container that keeps the volumes alive; there is one where there are volumes.
+    pub holder: Option<Holder>,
+}
+
+/// The container that runs the command. What is not here is fixed by the backend to the strictest
+/// value and held against what the engine reports.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sandbox {
+    /// The container's name.
+    pub name: String,
+    /// The image's id.
+    pub image: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// Its whole environment, sorted by name.
+    pub env: BTreeMap<String, String>,
+    /// Names in the image's environment that must not reach it.
+    pub unset: Vec<String>,
+    /// Whom it runs as.
+    pub user: User,
+    /// The working directory.
+    pub workdir: String,
+    /// The host name inside.
+    pub hostname: String,
+    /// Whether standard input is passed in.
+    pub stdin: bool,
+    /// Memory and swap together, in bytes.
+    pub memory: u64,
+    /// Processors, in thousand-millionths of one.
+    pub nano_cpus: u64,
+    /// Processes and threads.
+    pub pids: u32,
+    /// Resource limits by their name in `ulimit`s, soft and hard alike.
+    pub ulimits: BTreeMap<String, u64>,
+    /// `/dev/shm`, in bytes.
+    pub shm: u64,
+    /// File systems in memory.
+    pub tmpfs: Vec<Tmpfs>,
+    /// What is mounted from outside.
+    pub mounts: Vec<Mount>,
+    /// Kernel settings of its own namespaces.
+    pub sysctls: BTreeMap<String, String>,
+    /// The system call filter, in Docker's JSON form.
+    pub seccomp: String,
+    /// The engine's runtime.
+    pub runtime: Option<String>,
+    /// Capabilities dropped.
+    pub cap_drop: Vec<String>,
+    /// Whether set-id programs and file capabilities are without effect.
+    pub no_new_privileges: bool,
+    /// Whether the root file system is read-only.
+    pub read_only_root: bool,
+    /// Whether process 1 is an init that reaps.
+    pub init: bool,
+    /// Paths hidden from it.
+    pub masked_paths: Vec<String>,
+    /// Paths of /proc and /sys that it cannot write.
+    pub readonly_paths: Vec<String>,
+}
+
+/// A file system in memory, always `noexec,nosuid,nodev`, mode 1777.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Tmpfs {
+    /// Where it is mounted.
+    pub target: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The most files.
+    pub inodes: u64,
+}
+
+/// Something mounted from outside the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Mount {
+    /// What.
+    pub source: MountSource,
+    /// Where.
+    pub target: String,
+    /// Whether it cannot be written.
+    pub read_only: bool,
+}
+
+/// Where a mount comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MountSource {
+    /// A path of the engine's host, bound without what is mounted below it.
+    Bind(PathBuf),
+    /// A volume of the plan, by name; the image's content is not copied into it.
+    Volume(String),
+}
+
+/// What a sandbox is attached to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// A loopback interface and nothing else.
+    None,
+    /// A network made for this run.
+    Slice(Slice),
+    /// A network that exists.
+    Named {
+        /// Its name.
+        name: String,
+        /// Whether one that reaches the host or the world is taken.
+        dangerously_allow: bool,
+    },
+}
+
+/// A private network with two members: the sandbox and the proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Slice {
+    /// The network's name, `agent-egress-<run>`.
+    pub name: String,
+    /// Its range, a /29.
+    #[serde(serialize_with = "display")]
+    pub subnet: Ipv4Net,
+    /// Reserved, so that no engine gives it to a container; nobody has it.
+    pub gateway: Ipv4Addr,
+    /// The proxy's address.
+    pub proxy: Ipv4Addr,
+    /// The sandbox's.
+    pub sandbox: Ipv4Addr,
+    /// What the proxy is told of the run.
+    pub registration: Registration,
+}
+
+/// The body of `PUT /v1/runs/{run}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Registration {
+    /// The sandbox's address.
+    pub sources: Vec<Ipv4Addr>,
+    /// The proxy's address.
+    pub listener: Ipv4Addr,
+    /// The profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+    /// The run's own list.
+    pub allow: Vec<String>,
+    /// How long it holds unless it is repeated.
+    #[serde(serialize_with = "milliseconds")]
+    pub expires_in: Duration,
+}
+
+/// A volume in memory, `noexec,nosuid,nodev`, mode 1777; it lives as long as a container that
+/// mounts it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Volume {
+    /// Its name.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The most files.
+    pub inodes: u64,
+    /// The mode of its root.
+    pub mode: u32,
+}
+
+/// A container of our own image that does nothing but keep volumes mounted, without a network,
+/// a capability or a writable root.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The container's name.
+    pub name: String,
+    /// Volumes by name, and where each is mounted.
+    pub volumes: BTreeMap<String, String>,
+}
+
+fn display<T: std::fmt::Display, S: serde::Serializer>(
+    value: &T,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+fn milliseconds<S: serde::Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&format_args!("{}ms", value.as_millis()))
+}
