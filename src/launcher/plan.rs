@@ -1,11 +1,23 @@
 //! `RunSpec` to `Plan`: everything about a sandbox, chosen in pure code. Holding a `Plan` proves
 //! that the hardening is complete; a backend maps every field of it or does not compile.
 
+mod build;
+mod check;
+mod environment;
+mod files;
+mod hardening;
+mod labels;
+
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
 use serde::Serialize;
 
+pub use self::{
+    build::{Facts, InputFacts, plan},
+    check::PlanError,
+    labels::{Labels, Owner, Process},
+};
 use super::spec::User;
 use crate::record::RunId;
 
@@ -63,6 +75,8 @@ pub struct Sandbox {
     pub tmpfs: Vec<Tmpfs>,
     /// What is mounted from outside.
     pub mounts: Vec<Mount>,
+    /// The name servers that the engine is told; the engine's own choice where there are none.
+    pub dns: Vec<Ipv4Addr>,
     /// Kernel settings of its own namespaces.
     pub sysctls: BTreeMap<String, String>,
     /// The system call filter, in Docker's JSON form.
@@ -201,3 +215,6 @@ fn display<T: std::fmt::Display, S: serde::Serializer>(
 fn milliseconds<S: serde::Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&format_args!("{}ms", value.as_millis()))
 }
+
+#[cfg(test)]
+mod tests;

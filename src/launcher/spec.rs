@@ -1,8 +1,15 @@
 //! What was asked of the launcher. `RunSpec::new` has every limit at its default, so that none can
 //! be forgotten.
 
+mod credential;
+mod quantity;
+
 use std::{path::PathBuf, time::Duration};
 
+pub use self::{
+    credential::looks_like_a_credential,
+    quantity::{Quantity, QuantityError, TIMES, cpus, timeout},
+};
 use crate::policy::Pattern;
 
 /// One execution as its author asks for it.
@@ -28,8 +35,12 @@ pub struct RunSpec {
     pub limits: Limits,
     /// Whom it runs as.
     pub user: User,
+    /// Whether that may be user or group 0.
+    pub dangerously_run_as_root: bool,
     /// Variables besides those that the launcher sets; they win over them.
     pub env: Vec<(String, String)>,
+    /// Whether what looks like a credential may be among them.
+    pub dangerously_allow_secret_env: bool,
     /// The working directory, an absolute path.
     pub workdir: String,
     /// The system call filter.
@@ -94,7 +105,7 @@ pub struct Limits {
 /// A user and group id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct User {
-    /// The user id; 0 needs `--dangerously-run-as-root`.
+    /// The user id.
     pub uid: u32,
     /// The group id.
     pub gid: u32,
@@ -135,7 +146,9 @@ impl RunSpec {
             timeout: Duration::from_secs(30),
             limits: Limits::default(),
             user: User::NOBODY,
+            dangerously_run_as_root: false,
             env: Vec::new(),
+            dangerously_allow_secret_env: false,
             workdir: "/workspace".to_owned(),
             seccomp: Seccomp::BuiltIn,
             runtime: None,

@@ -1,0 +1,156 @@
+//! The plan of a run, from what was asked and what is known of the machine.
+
+use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
+
+use ipnet::Ipv4Net;
+
+use super::{
+    Labels, Network, Plan, PlanError, Registration, Sandbox, Slice,
+    check::check,
+    environment::environment,
+    files::{holder, mounts, tmpfs, volumes},
+    hardening::{self, MASKED_PATHS, READONLY_PATHS, SHM},
+};
+use crate::launcher::{
+    backend::Image,
+    spec::{NetworkChoice, RunSpec, Seccomp},
+};
+
+/// Our own system call filter.
+const SECCOMP: &str = include_str!("../../../config/agent-seccomp.json");
+
+/// The longest that the proxy holds a registration without hearing of the run again.
+const REGISTRATION: Duration = Duration::from_secs(90);
+
+/// What a plan is made from besides the wish.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// Whose it is, and until when.
+    pub labels: &'a Labels,
+    /// The image.
+    pub image: &'a Image,
+    /// The range of its slice; needed for `NetworkChoice::Egress`.
+    pub slice: Option<Ipv4Net>,
+    /// A file of the engine's host with what `/etc/resolv.conf` is to be; none where the engine is
+    /// remote.
+    pub resolv_conf: Option<PathBuf>,
+    /// What was found of the input.
+    pub input: Option<InputFacts>,
+    /// Whether the kernel has IPv6, which must then be switched off.
+    pub has_ipv6: bool,
+}
+
+/// What was found of the input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InputFacts {
+    /// A directory that may be bound.
+    Bind(PathBuf),
+    /// Content that is copied into a volume.
+    Copy {
+        /// The room that it takes, in bytes.
+        size: u64,
+        /// How many files it has.
+        inodes: u64,
+    },
+}
+
+/// Plans one run.
+///
+/// # Errors
+/// The first thing asked for that no sandbox may have.
+pub fn plan(spec: &RunSpec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
+    check(spec)?;
+    let network = network(spec, facts)?;
+    let volumes = volumes(spec, facts);
+    Ok(Plan {
+        run: facts.labels.run.clone(),
+        labels: facts.labels.to_map(),
+        holder: holder(facts, &volumes),
+        sandbox: sandbox(spec, facts, &network)?,
+        network,
+        volumes: volumes.into_values().collect(),
+    })
+}
+
+fn network(spec: &RunSpec, facts: &Facts<'_>) -> Result<Network, PlanError> {
+    Ok(match &spec.network {
+        NetworkChoice::None => Network::None,
+        NetworkChoice::Named {
+            name,
+            dangerously_allow,
+        } => Network::Named {
+            name: name.clone(),
+            dangerously_allow: *dangerously_allow,
+        },
+        NetworkChoice::Egress => Network::Slice(slice(spec, facts)?),
+    })
+}
+
+fn slice(spec: &RunSpec, facts: &Facts<'_>) -> Result<Slice, PlanError> {
+    let subnet = facts.slice.ok_or(PlanError::NoSlice)?;
+    let mut hosts = subnet.hosts();
+    let mut next = || hosts.next().ok_or(PlanError::NoSlice);
+    let (gateway, proxy, sandbox) = (next()?, next()?, next()?);
+    Ok(Slice {
+        name: format!("agent-egress-{}", facts.labels.run),
+        subnet,
+        gateway,
+        proxy,
+        sandbox,
+        registration: Registration {
+            sources: vec![sandbox],
+            listener: proxy,
+            profile: spec.profile.clone(),
+            allow: spec.allow.iter().map(ToString::to_string).collect(),
+            expires_in: REGISTRATION,
+        },
+    })
+}
+
+fn sandbox(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Result<Sandbox, PlanError> {
+    let limits = &spec.limits;
+    let hostname = "sandbox";
+    let (proxy, dns) = match network {
+        Network::Slice(slice) => (Some(slice.proxy), vec![slice.proxy]),
+        // Security: without a server of ours, engines copy the host's, with its search domains.
+        Network::None => (None, vec![Ipv4Addr::LOCALHOST]),
+        Network::Named { .. } => (None, Vec::new()),
+    };
+    let mounts = mounts(spec, facts, network);
+    let (env, unset) = environment(spec, &facts.image.env, hostname, proxy)?;
+    Ok(Sandbox {
+        name: format!("eclusa-run-{}", facts.labels.run),
+        image: facts.image.id.clone(),
+        command: spec.command.clone(),
+        env,
+        unset,
+        user: spec.user,
+        workdir: spec.workdir.clone(),
+        hostname: hostname.to_owned(),
+        stdin: spec.stdin,
+        memory: limits.memory,
+        nano_cpus: limits.nano_cpus,
+        pids: limits.pids,
+        ulimits: hardening::ulimits(limits),
+        shm: SHM.min(limits.memory),
+        tmpfs: tmpfs(spec, facts, &mounts)?,
+        mounts,
+        dns,
+        sysctls: hardening::sysctls(facts.has_ipv6),
+        seccomp: match &spec.seccomp {
+            Seccomp::BuiltIn => SECCOMP.to_owned(),
+            Seccomp::Custom(profile) => profile.clone(),
+        },
+        runtime: spec.runtime.clone(),
+        cap_drop: vec!["ALL".to_owned()],
+        no_new_privileges: true,
+        read_only_root: true,
+        init: true,
+        masked_paths: owned(MASKED_PATHS),
+        readonly_paths: owned(READONLY_PATHS),
+    })
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

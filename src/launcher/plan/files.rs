@@ -1,0 +1,132 @@
+//! The file systems of a sandbox: what is in memory, what is mounted, and who keeps it.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Facts, Holder, InputFacts, Mount, MountSource, Network, PlanError, Tmpfs, Volume, hardening,
+};
+use crate::launcher::spec::RunSpec;
+
+/// The volumes by where they are mounted.
+pub(super) fn volumes(spec: &RunSpec, facts: &Facts<'_>) -> BTreeMap<&'static str, Volume> {
+    let run = &facts.labels.run;
+    let mut volumes = BTreeMap::new();
+    if let Some(InputFacts::Copy { size, inodes }) = facts.input {
+        let volume = Volume {
+            name: format!("eclusa-input-{run}"),
+            size,
+            inodes,
+            mode: 0o755,
+        };
+        volumes.insert("/input", volume);
+    }
+    if spec.output.is_some() {
+        let volume = Volume {
+            name: format!("eclusa-output-{run}"),
+            size: spec.limits.output,
+            inodes: hardening::inodes(spec.limits.output),
+            mode: 0o1777,
+        };
+        volumes.insert("/output", volume);
+    }
+    volumes
+}
+
+/// Who keeps the volumes, where there are any.
+pub(super) fn holder(
+    facts: &Facts<'_>,
+    volumes: &BTreeMap<&'static str, Volume>,
+) -> Option<Holder> {
+    (!volumes.is_empty()).then(|| Holder {
+        name: format!("eclusa-holder-{}", facts.labels.run),
+        volumes: volumes
+            .iter()
+            .map(|(target, volume)| (volume.name.clone(), (*target).to_owned()))
+            .collect(),
+    })
+}
+
+/// The file systems in memory; `mounts` is what stands elsewhere already.
+pub(super) fn tmpfs(
+    spec: &RunSpec,
+    facts: &Facts<'_>,
+    mounts: &[Mount],
+) -> Result<Vec<Tmpfs>, PlanError> {
+    let of = |target: &str, size: u64| Tmpfs {
+        target: target.to_owned(),
+        size,
+        inodes: hardening::inodes(size),
+    };
+    let mut tmpfs = vec![
+        of("/workspace", spec.limits.workspace),
+        of("/tmp", spec.limits.tmp),
+    ];
+    // Security: unhandled, an image's VOLUME is an unbounded directory of the host's disk from which
+    // programs can be run.
+    for path in &facts.image.volumes {
+        let path = volume_path(path)?;
+        let is_mounted = mounts.iter().any(|mount| mount.target == path);
+        if !is_mounted && tmpfs.iter().all(|known| known.target != path) {
+            tmpfs.push(of(&path, spec.limits.tmp));
+        }
+    }
+    Ok(tmpfs)
+}
+
+/// The path of an image's volume in its plain spelling.
+fn volume_path(path: &str) -> Result<String, PlanError> {
+    let parts: Vec<&str> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
+    let forbidden = ["proc", "sys", "dev"];
+    let is_plain = path.starts_with('/')
+        && !path.contains(['\0', ',', ':'])
+        && !parts.contains(&"..")
+        && parts
+            .first()
+            .is_some_and(|first| !forbidden.contains(first));
+    if !is_plain {
+        return Err(PlanError::ImageVolume(path.to_owned()));
+    }
+    Ok(format!("/{}", parts.join("/")))
+}
+
+/// What is mounted from outside.
+pub(super) fn mounts(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Vec<Mount> {
+    let mut mounts = Vec::new();
+    let read_only = |source, target: &str| Mount {
+        source,
+        target: target.to_owned(),
+        read_only: true,
+    };
+    match network {
+        Network::None | Network::Slice(_) => {
+            if let Some(path) = &facts.resolv_conf {
+                mounts.push(read_only(
+                    MountSource::Bind(path.clone()),
+                    "/etc/resolv.conf",
+                ));
+            }
+        }
+        Network::Named { .. } => {}
+    }
+    match &facts.input {
+        Some(InputFacts::Bind(path)) => {
+            mounts.push(read_only(MountSource::Bind(path.clone()), "/input"));
+        }
+        Some(InputFacts::Copy { .. }) => {
+            let name = format!("eclusa-input-{}", facts.labels.run);
+            mounts.push(read_only(MountSource::Volume(name), "/input"));
+        }
+        None => {}
+    }
+    if spec.output.is_some() {
+        mounts.push(Mount {
+            source: MountSource::Volume(format!("eclusa-output-{}", facts.labels.run)),
+            target: "/output".to_owned(),
+            read_only: false,
+        });
+    }
+    mounts
+}
