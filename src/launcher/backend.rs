@@ -1,5 +1,7 @@
 //! What applies a plan. An engine may fail to apply a field; it cannot forget one.
 
+pub mod docker;
+
 use std::{collections::BTreeMap, path::PathBuf, pin::Pin, time::SystemTime};
 
 use bytes::Bytes;
@@ -253,7 +255,7 @@ pub enum BackendError {
     #[error("the proxy {0}")]
     Proxy(String),
     /// The engine went away, or took too long.
-    #[error("the engine went away while {doing}: {why}")]
+    #[error("the engine does not answer, failed to {doing}: {why}")]
     Gone {
         /// What was being done.
         doing: String,
