@@ -105,7 +105,7 @@ impl App {
         ));
         authorizer.set_listeners(addresses);
         let health = Arc::new(Health::default());
-        health.set_warnings(config.warnings.clone());
+        health.set_config(&config);
         let drain_timeout = config.limits.drain_timeout;
         let reloader = Reloader::new(load, config, Arc::clone(&authorizer), Arc::clone(&health));
         Ok(Self {

@@ -4,6 +4,7 @@ mod admin;
 mod check;
 mod config_file;
 mod health;
+mod hold;
 mod serve;
 mod telemetry;
 
@@ -94,6 +95,9 @@ enum Command {
     Health(health::HealthArgs),
     /// Make one call of the admin socket.
     Admin(admin::AdminArgs),
+    /// Do nothing until SIGTERM or SIGINT: what keeps a run's volumes mounted.
+    #[command(hide = true)]
+    Hold,
 }
 
 /// A failure whose exit code is not 70.
@@ -165,6 +169,7 @@ fn dispatch(
         Command::Check(args) => check::run(args, environment, out),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),
+        Command::Hold => hold::run(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod changes;
 pub mod destination;
 mod document;
+mod fingerprint;
 mod item;
 mod launcher;
 mod policies;
@@ -19,7 +20,10 @@ mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-pub use self::problem::{Problem, Problems};
+pub use self::{
+    fingerprint::fingerprint,
+    problem::{Problem, Problems},
+};
 use crate::{
     destination::{AddressGuard, Destination},
     policy::{Decision, PolicySet, Reason},
@@ -28,6 +32,8 @@ use crate::{
 /// Everything `serve` and `check` need, with every default applied and every cross-check made.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The `fingerprint` of the text that it was read from.
+    pub fingerprint: String,
     /// `[listen]`
     pub listen: Listen,
     /// `[dns]`

@@ -8,15 +8,22 @@ use std::sync::{
 use serde::Serialize;
 
 use super::Bound;
-use crate::{egress::Authorizer, policy::Mode};
+use crate::{config::Config, egress::Authorizer, policy::Mode};
 
 /// What health is judged by besides the audit log.
 #[derive(Debug, Default)]
 pub struct Health {
     bound: OnceLock<Bound>,
-    warnings: Mutex<Vec<String>>,
+    in_force: Mutex<InForce>,
     reload_problem: Mutex<Option<String>>,
     draining: AtomicBool,
+}
+
+/// What is told of the configuration in force.
+#[derive(Clone, Debug, Default)]
+struct InForce {
+    fingerprint: String,
+    warnings: Vec<String>,
 }
 
 /// The answer of `GET /healthz`.
@@ -26,6 +33,11 @@ pub struct Report {
     pub status: &'static str,
     /// The package version.
     pub version: &'static str,
+    /// The name of the host, or of the container, that this is: who reaches a socket by a path can
+    /// tell by it whose socket that is.
+    pub hostname: String,
+    /// The fingerprint of the configuration in force.
+    pub config: String,
     /// Counts the configurations that were in force since the start.
     pub generation: u64,
     /// The profiles in report mode, through which data can leave by name.
@@ -56,9 +68,12 @@ impl Health {
         self.draining.store(true, Ordering::Relaxed);
     }
 
-    /// What the configuration in force should make an operator think of.
-    pub fn set_warnings(&self, warnings: Vec<String>) {
-        *self.warnings.lock().unwrap_or_else(PoisonError::into_inner) = warnings;
+    /// A configuration came into force.
+    pub fn set_config(&self, config: &Config) {
+        *self.in_force.lock().unwrap_or_else(PoisonError::into_inner) = InForce {
+            fingerprint: config.fingerprint.clone(),
+            warnings: config.warnings.clone(),
+        };
     }
 
     /// How the last reload went.
@@ -80,16 +95,22 @@ impl Health {
         } else {
             "audit_unavailable"
         };
+        let InForce {
+            fingerprint,
+            warnings,
+        } = self
+            .in_force
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         Report {
             status,
             version: env!("CARGO_PKG_VERSION"),
+            hostname: hostname(),
+            config: fingerprint,
             generation: authorizer.generation(),
             report_mode: authorizer.profiles_in(Mode::Report),
-            warnings: self
-                .warnings
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            warnings,
             reload_problem: self
                 .reload_problem
                 .lock()
@@ -98,4 +119,11 @@ impl Health {
             listeners: self.bound.get().cloned().unwrap_or_default(),
         }
     }
+}
+
+fn hostname() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
 }

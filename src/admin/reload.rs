@@ -75,7 +75,7 @@ impl Reloader {
             Ok(new) => {
                 let changes = current.changes(&new);
                 let (generation, cut) = self.authorizer.reload(&new);
-                self.health.set_warnings(new.warnings.clone());
+                self.health.set_config(&new);
                 *current = new;
                 self.succeeded(generation, &changes, cut);
                 Ok(Reloaded {

@@ -30,6 +30,9 @@ pub(crate) struct AdminArgs {
     /// The admin socket of the proxy.
     #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
     pub(crate) admin: PathBuf,
+    /// Print the status code on a line before the body, and exit 0 whatever it is.
+    #[arg(long)]
+    pub(crate) status: bool,
 }
 
 /// Makes the call and prints the answer's body.
@@ -42,9 +45,15 @@ pub(crate) fn run(args: &AdminArgs, out: &mut dyn Write) -> anyhow::Result<ExitC
     let body = args.body.clone().unwrap_or_default();
     let (status, body) = call(&args.admin, method, &args.path, body)
         .map_err(|error| CliError::Failed(error.to_string()))?;
+    if args.status {
+        writeln!(out, "{}", status.as_u16())?;
+    }
     out.write_all(&body)?;
     if !body.ends_with(b"\n") {
         writeln!(out)?;
+    }
+    if args.status {
+        return Ok(ExitCode::SUCCESS);
     }
     Ok(exit_code(status))
 }

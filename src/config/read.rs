@@ -7,12 +7,14 @@ use toml::de::{DeTable, Error as SyntaxError};
 use super::{
     Config, Problems,
     document::{Report, Section},
+    fingerprint::fingerprint,
     launcher, policies, settings, warnings,
 };
 use crate::policy::PolicySet;
 
 /// Reads a configuration, or says everything that is wrong with it.
 pub(super) fn config(text: &str) -> Result<Config, Problems> {
+    let fingerprint = fingerprint(text.as_bytes());
     let (text, marked) = match text.strip_prefix('\u{feff}') {
         Some(rest) => (rest, true),
         None => (text, false),
@@ -32,7 +34,10 @@ pub(super) fn config(text: &str) -> Result<Config, Problems> {
     let config = readable.then(|| Section::root(&report, document.get_ref(), everything));
     let problems = report.into_problems();
     match config.flatten() {
-        Some(config) if problems.is_empty() => Ok(config),
+        Some(config) if problems.is_empty() => Ok(Config {
+            fingerprint,
+            ..config
+        }),
         Some(_) | None => Err(Problems(problems)),
     }
 }
@@ -106,6 +111,7 @@ fn everything(root: &mut Section<'_>) -> Option<Config> {
         })
         .ok()?;
     let mut config = Config {
+        fingerprint: String::new(),
         listen,
         dns,
         resolver,

@@ -73,6 +73,77 @@ fn health_is_told_by_the_socket_and_by_the_command() {
 }
 
 #[test]
+fn health_tells_whose_it_is_and_which_configuration_is_in_force() {
+    let world = World::standard();
+    let report = || body(&world.proxy.admin("GET", "/healthz", None));
+    let hostname = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    assert_eq!(report()["hostname"], hostname.trim_end());
+
+    let before = fs::read_to_string(world.proxy.config()).unwrap();
+    let first = eclusa::config::fingerprint(before.as_bytes());
+    assert_eq!(report()["config"], first);
+    fs::write(world.proxy.config(), "[listen").unwrap();
+    world.proxy.admin("POST", "/v1/reload", None);
+    assert_eq!(
+        report()["config"],
+        first,
+        "a refused reload changes nothing"
+    );
+    let after = format!("{before}\n# the same in other words\n");
+    fs::write(world.proxy.config(), &after).unwrap();
+    world.proxy.admin("POST", "/v1/reload", None);
+    assert_eq!(
+        report()["config"],
+        eclusa::config::fingerprint(after.as_bytes())
+    );
+}
+
+#[test]
+fn the_status_stands_on_a_line_of_its_own_where_that_is_asked_for() {
+    let world = World::standard();
+    let socket = world.proxy.folder().join("admin.sock");
+    for (path, expected) in [("/v1/runs", "200\n[]\n"), ("/nothing", "404\n{")] {
+        let output = command()
+            .args(["admin", "--status", "GET", path, "--admin"])
+            .arg(&socket)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.starts_with(expected),
+            "{path}: {output:?}"
+        );
+    }
+    let silent = command()
+        .args(["admin", "--status", "GET", "/", "--admin", "/nowhere"])
+        .output()
+        .unwrap();
+    assert_eq!(silent.status.code(), Some(1), "{silent:?}");
+    assert!(silent.stdout.is_empty(), "{silent:?}");
+}
+
+#[test]
+fn a_holder_ends_when_it_is_told_to() {
+    for signal in ["TERM", "INT"] {
+        let mut holder = command().arg("hold").spawn().unwrap();
+        let status = format!("/proc/{}/status", holder.id());
+        // Bits 1 and 14 of the caught signals: SIGINT and SIGTERM.
+        eventually("the holder to catch signals", || {
+            let status = fs::read_to_string(&status).unwrap();
+            let mask = status.lines().find_map(|l| l.strip_prefix("SigCgt:\t"))?;
+            let caught = u64::from_str_radix(mask, 16).unwrap();
+            (caught & 0x4002 == 0x4002).then_some(())
+        });
+        let sent = std::process::Command::new("kill")
+            .args([format!("-{signal}"), holder.id().to_string()])
+            .status();
+        assert!(sent.unwrap().success());
+        let ended = eventually("its end", || holder.try_wait().unwrap());
+        assert_eq!(ended.code(), Some(0), "{signal}");
+    }
+}
+
+#[test]
 fn the_socket_answers_only_what_it_knows() {
     let world = World::standard();
     for (method, path, expected) in [
