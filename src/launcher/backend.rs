@@ -2,7 +2,7 @@
 
 pub mod docker;
 
-use std::{collections::BTreeMap, path::PathBuf, pin::Pin, time::SystemTime};
+use std::{collections::BTreeMap, path::PathBuf, pin::Pin};
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -31,6 +31,9 @@ pub trait Backend {
 
     /// Every subnet that a network of the engine has, and what else must not be cut from.
     fn subnets(&self) -> impl Future<Output = Result<Vec<IpNet>, BackendError>> + Send;
+
+    /// The proxy, where one runs.
+    fn running_proxy(&self) -> impl Future<Output = Result<Option<Proxy>, BackendError>> + Send;
 
     /// Finds the proxy, or starts it.
     fn proxy(&self) -> impl Future<Output = Result<Proxy, BackendError>> + Send;
@@ -83,8 +86,9 @@ pub trait Backend {
     /// Every object that bears the launcher's labels, whoever made it.
     fn objects(&self) -> impl Future<Output = Result<Vec<Object>, BackendError>> + Send;
 
-    /// Removes one such object; a network is first taken from whatever is attached to it.
-    fn reap(&self, object: &Object) -> impl Future<Output = Result<(), BackendError>> + Send;
+    /// Removes one such object, and says whether it was still there; a network is first taken from
+    /// whatever is attached to it.
+    fn reap(&self, object: &Object) -> impl Future<Output = Result<bool, BackendError>> + Send;
 }
 
 /// Bytes as they come.
@@ -190,12 +194,12 @@ pub struct Usage {
 pub struct Object {
     /// What it is.
     pub kind: ObjectKind,
-    /// Its id or name.
+    /// Its id; of a volume its name.
     pub id: String,
+    /// Its name.
+    pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// When it was made, where the engine says so.
-    pub created: Option<SystemTime>,
 }
 
 /// Kinds of objects, in the order in which they are reaped.
@@ -248,6 +252,12 @@ pub enum BackendError {
         /// As the engine reports it.
         got: String,
     },
+    /// There is no such command in the image.
+    #[error("there is no command {0:?} in the image")]
+    CommandNotFound(String),
+    /// The command cannot be executed.
+    #[error("{0:?} cannot be executed")]
+    CommandNotExecutable(String),
     /// The engine cannot do it at all.
     #[error("{0}")]
     Unsupported(String),

@@ -72,6 +72,10 @@ impl Backend for Docker {
         Err(missing())
     }
 
+    async fn running_proxy(&self) -> Result<Option<Proxy>, BackendError> {
+        self.find_proxy().await
+    }
+
     async fn proxy(&self) -> Result<Proxy, BackendError> {
         self.find_or_start_proxy().await
     }
@@ -125,7 +129,7 @@ impl Backend for Docker {
         Err(missing())
     }
 
-    async fn reap(&self, _object: &Object) -> Result<(), BackendError> {
+    async fn reap(&self, _object: &Object) -> Result<bool, BackendError> {
         Err(missing())
     }
 }

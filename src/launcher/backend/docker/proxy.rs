@@ -6,6 +6,11 @@ use super::Docker;
 use crate::launcher::backend::{AdminCall, BackendError, Proxy};
 
 impl Docker {
+    /// The proxy, where one runs.
+    pub(super) async fn find_proxy(&self) -> Result<Option<Proxy>, BackendError> {
+        Err(BackendError::Unsupported("no proxy yet".to_owned()))
+    }
+
     /// Finds the proxy, or starts it.
     pub(super) async fn find_or_start_proxy(&self) -> Result<Proxy, BackendError> {
         Err(BackendError::Unsupported("no proxy yet".to_owned()))
