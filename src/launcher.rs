@@ -3,5 +3,8 @@
 //! pure code; what an engine did not apply is an error, never a weaker sandbox.
 
 pub mod backend;
+pub mod capture;
 pub mod plan;
 pub mod spec;
+
+mod escape;
