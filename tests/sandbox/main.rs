@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod backend;
 mod containment;
 mod demo;
 mod docker;

@@ -1,15 +1,22 @@
 //! Docker and what behaves like it, over the Engine API.
 
 mod connect;
+mod container;
+mod create;
 mod error;
+mod image;
+mod life;
+mod network;
 mod proxy;
+mod remove;
+mod verify;
+mod volume;
 
 use std::{fmt, path::Path};
 
 use bytes::Bytes;
 use ipnet::IpNet;
 
-use self::error::call;
 use super::{
     AdminCall, Backend, BackendError, ByteStream, Ended, Engine, Image, Object, Proxy, Streams,
     Usage,
@@ -53,23 +60,12 @@ impl Backend for Docker {
         &self.engine
     }
 
-    async fn image(&self, reference: &str, _pull: Pull) -> Result<Image, BackendError> {
-        let image = call(self.client.inspect_image(reference)).await;
-        let image = image.map_err(|error| {
-            if error.is_missing() {
-                BackendError::NoImage(reference.to_owned())
-            } else {
-                error.during(format!("inspect image {reference}"))
-            }
-        })?;
-        Ok(Image {
-            id: image.id.unwrap_or_default(),
-            ..Image::default()
-        })
+    async fn image(&self, reference: &str, pull: Pull) -> Result<Image, BackendError> {
+        self.find_image(reference, pull).await
     }
 
     async fn subnets(&self) -> Result<Vec<IpNet>, BackendError> {
-        Err(missing())
+        self.taken_ranges().await
     }
 
     async fn running_proxy(&self) -> Result<Option<Proxy>, BackendError> {
@@ -88,52 +84,48 @@ impl Backend for Docker {
         self.call_admin(proxy, call).await
     }
 
-    async fn create(&self, _plan: &Plan, _proxy: Option<&Proxy>) -> Result<(), BackendError> {
-        self.own_image().await.map(drop)
+    async fn create(&self, plan: &Plan, proxy: Option<&Proxy>) -> Result<(), BackendError> {
+        Box::pin(self.create_all(plan, proxy)).await
     }
 
     async fn fill(
         &self,
-        _plan: &Plan,
-        _volume: &Volume,
-        _archive: ByteStream,
+        plan: &Plan,
+        volume: &Volume,
+        archive: ByteStream,
     ) -> Result<(), BackendError> {
-        Err(missing())
+        self.unpack(plan, volume, archive).await
     }
 
-    async fn start(&self, _plan: &Plan) -> Result<Streams, BackendError> {
-        Err(missing())
+    async fn start(&self, plan: &Plan) -> Result<Streams, BackendError> {
+        self.attach_and_start(plan).await
     }
 
-    async fn wait(&self, _plan: &Plan) -> Result<Ended, BackendError> {
-        Err(missing())
+    async fn wait(&self, plan: &Plan) -> Result<Ended, BackendError> {
+        self.wait_for_end(plan).await
     }
 
-    async fn usage(&self, _plan: &Plan) -> Result<Usage, BackendError> {
-        Err(missing())
+    async fn usage(&self, plan: &Plan) -> Result<Usage, BackendError> {
+        self.usage_now(plan).await
     }
 
-    async fn kill(&self, _plan: &Plan) -> Result<(), BackendError> {
-        Err(missing())
+    async fn kill(&self, plan: &Plan) -> Result<(), BackendError> {
+        self.kill_all(plan).await
     }
 
-    fn collect(&self, _plan: &Plan, _volume: &Volume) -> ByteStream {
-        Box::pin(futures_util::stream::once(async { Err(missing()) }))
+    fn collect(&self, plan: &Plan, volume: &Volume) -> ByteStream {
+        self.pack(plan, volume)
     }
 
-    async fn remove(&self, _plan: &Plan, _proxy: Option<&Proxy>) -> Result<(), BackendError> {
-        Err(missing())
+    async fn remove(&self, plan: &Plan, proxy: Option<&Proxy>) -> Result<(), BackendError> {
+        self.remove_all(plan, proxy).await
     }
 
     async fn objects(&self) -> Result<Vec<Object>, BackendError> {
-        Err(missing())
+        self.labelled().await
     }
 
-    async fn reap(&self, _object: &Object) -> Result<bool, BackendError> {
-        Err(missing())
+    async fn reap(&self, object: &Object) -> Result<bool, BackendError> {
+        self.remove_object(object).await
     }
-}
-
-fn missing() -> BackendError {
-    BackendError::Unsupported("not here yet".to_owned())
 }

@@ -2,6 +2,8 @@
 
 use std::{error::Error, time::Duration};
 
+use futures_util::{Stream, StreamExt};
+
 use crate::launcher::backend::BackendError;
 
 /// The longest that an engine may take for one call that does not wait for a command; a busy one
@@ -35,6 +37,11 @@ impl CallError {
             },
             Self::Transport(why) => BackendError::Gone { doing, why },
         }
+    }
+
+    /// Whether the engine refused and used these words.
+    pub(super) fn says(&self, words: &str) -> bool {
+        matches!(self, Self::Answer { message, .. } if message.contains(words))
     }
 
     /// Whether the engine does not have what the call names.
@@ -78,6 +85,20 @@ pub(super) async fn call<T>(
         Ok(answer) => answer.map_err(CallError::from),
         Err(_elapsed) => Err(CallError::timed_out()),
     }
+}
+
+/// The items of a long answer, each of which may take as long as a whole call.
+pub(super) fn items<T>(
+    stream: impl Stream<Item = Result<T, bollard::errors::Error>> + Send + Unpin,
+) -> impl Stream<Item = Result<T, CallError>> + Send {
+    futures_util::stream::unfold(Some(stream), async |stream| {
+        let mut stream = stream?;
+        match tokio::time::timeout(CALL_LIMIT, stream.next()).await {
+            Ok(Some(item)) => Some((item.map_err(CallError::from), Some(stream))),
+            Ok(None) => None,
+            Err(_elapsed) => Some((Err(CallError::timed_out()), None)),
+        }
+    })
 }
 
 /// An error with all of its causes, of which the transport's outermost layers say nothing.

@@ -1,0 +1,151 @@
+//! A plan in the engine's words. Every field that an engine could fill from the image, from its
+//! own configuration or from the host is stated; what is left out must come back empty, which
+//! `verify` holds.
+
+mod host;
+
+use std::{collections::HashMap, net::Ipv4Addr};
+
+use bollard::models::{
+    ContainerCreateBody, EndpointIpamConfig, EndpointSettings, HealthConfig, NetworkingConfig,
+};
+
+use crate::launcher::{
+    backend::BackendError,
+    plan::{Holder, Network, Plan},
+    spec::User,
+};
+
+/// Whom the holder runs as; it only sleeps.
+const HOLDER_USER: User = User::NOBODY;
+
+/// A container to be made.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Container {
+    /// Its name.
+    pub(super) name: String,
+    /// Everything else about it.
+    pub(super) body: ContainerCreateBody,
+}
+
+/// The container that runs the command.
+///
+/// # Errors
+/// A number that the engine's API cannot say.
+pub(super) fn sandbox(plan: &Plan) -> Result<Container, BackendError> {
+    let Plan {
+        run: _,
+        labels,
+        sandbox,
+        network,
+        volumes: _,
+        holder: _,
+    } = plan;
+    let (network_mode, endpoints) = attachment(network);
+    let mut words = sandbox.command.iter().cloned();
+    let entrypoint = words.next().into_iter().collect();
+    let assigned = sandbox
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"));
+    Ok(Container {
+        name: sandbox.name.clone(),
+        body: ContainerCreateBody {
+            hostname: Some(sandbox.hostname.clone()),
+            user: Some(user(sandbox.user)),
+            attach_stdin: Some(sandbox.stdin),
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            open_stdin: Some(sandbox.stdin),
+            stdin_once: Some(sandbox.stdin),
+            // A name without `=` keeps the image's variable of that name out.
+            env: Some(assigned.chain(sandbox.unset.iter().cloned()).collect()),
+            entrypoint: Some(entrypoint),
+            cmd: Some(words.collect()),
+            image: Some(sandbox.image.clone()),
+            working_dir: Some(sandbox.workdir.clone()),
+            labels: Some(labels.clone().into_iter().collect()),
+            host_config: Some(host::of_sandbox(sandbox, network_mode)?),
+            networking_config: Some(NetworkingConfig {
+                endpoints_config: Some(endpoints),
+            }),
+            ..inert()
+        },
+    })
+}
+
+/// The container that keeps the volumes mounted, from our own image.
+///
+/// # Errors
+/// As `sandbox`.
+pub(super) fn holder(plan: &Plan, holder: &Holder, image: &str) -> Result<Container, BackendError> {
+    let Holder { name, volumes: _ } = holder;
+    Ok(Container {
+        name: name.clone(),
+        body: ContainerCreateBody {
+            hostname: Some("holder".to_owned()),
+            user: Some(user(HOLDER_USER)),
+            entrypoint: Some(vec!["/eclusa".to_owned()]),
+            cmd: Some(vec!["hold".to_owned()]),
+            image: Some(image.to_owned()),
+            working_dir: Some("/".to_owned()),
+            labels: Some(plan.labels.clone().into_iter().collect()),
+            host_config: Some(host::of_holder(plan, holder)?),
+            ..inert()
+        },
+    })
+}
+
+/// A container that inherits nothing from its image but the file system.
+fn inert() -> ContainerCreateBody {
+    ContainerCreateBody {
+        domainname: Some(String::new()),
+        tty: Some(false),
+        healthcheck: Some(HealthConfig {
+            test: Some(vec!["NONE".to_owned()]),
+            ..HealthConfig::default()
+        }),
+        exposed_ports: Some(Vec::new()),
+        volumes: Some(Vec::new()),
+        network_disabled: Some(false),
+        stop_signal: Some("SIGKILL".to_owned()),
+        stop_timeout: Some(0),
+        ..ContainerCreateBody::default()
+    }
+}
+
+/// The network mode, and the endpoints by the names of their networks.
+fn attachment(network: &Network) -> (String, HashMap<String, EndpointSettings>) {
+    match network {
+        Network::None => ("none".to_owned(), HashMap::new()),
+        Network::Slice(slice) => {
+            let endpoint = endpoint(slice.sandbox);
+            (
+                slice.name.clone(),
+                HashMap::from([(slice.name.clone(), endpoint)]),
+            )
+        }
+        Network::Named {
+            name,
+            dangerously_allow: _,
+        } => {
+            let endpoint = EndpointSettings::default();
+            (name.clone(), HashMap::from([(name.clone(), endpoint)]))
+        }
+    }
+}
+
+/// An endpoint at a fixed address.
+pub(super) fn endpoint(address: Ipv4Addr) -> EndpointSettings {
+    EndpointSettings {
+        ipam_config: Some(EndpointIpamConfig {
+            ipv4_address: Some(address.to_string()),
+            ..EndpointIpamConfig::default()
+        }),
+        ..EndpointSettings::default()
+    }
+}
+
+fn user(User { uid, gid }: User) -> String {
+    format!("{uid}:{gid}")
+}

@@ -1,0 +1,221 @@
+//! Removing what a run made, and what a dead launcher left.
+
+use std::{collections::HashMap, time::Duration};
+
+use bollard::{
+    models::NetworkDisconnectRequest,
+    query_parameters::{
+        ListContainersOptions, ListNetworksOptions, ListVolumesOptions, RemoveContainerOptions,
+        RemoveVolumeOptions,
+    },
+};
+
+use super::{
+    Docker,
+    error::{CallError, call},
+};
+use crate::launcher::{
+    backend::{BackendError, Object, ObjectKind, Proxy},
+    plan::{Labels, Network, Plan},
+};
+
+/// How often a removal is tried that the engine refuses because something else goes on.
+const TRIES: u32 = 20;
+
+/// How long it waits between two tries.
+const RETRY: Duration = Duration::from_millis(250);
+
+impl Docker {
+    /// Removes everything of a plan: what fails is reported, and the rest still removed.
+    pub(super) async fn remove_all(
+        &self,
+        plan: &Plan,
+        proxy: Option<&Proxy>,
+    ) -> Result<(), BackendError> {
+        let slice = match &plan.network {
+            Network::Slice(slice) => Some(slice.name.as_str()),
+            Network::None | Network::Named { .. } => None,
+        };
+        let holder = async {
+            match &plan.holder {
+                Some(holder) => self.remove_container(&holder.name).await,
+                None => Ok(false),
+            }
+        };
+        let detached = async {
+            match (slice, proxy) {
+                (Some(slice), Some(proxy)) => self.detach(slice, &proxy.id).await,
+                _ => Ok(()),
+            }
+        };
+        let sandbox = self.remove_container(&plan.sandbox.name);
+        let (sandbox, holder, detached) = tokio::join!(sandbox, holder, detached);
+        let network = async {
+            match slice {
+                Some(slice) => self.remove_network(slice).await,
+                None => Ok(false),
+            }
+        };
+        let volumes = plan.volumes.iter();
+        let volumes = futures_util::future::join_all(volumes.map(|v| self.remove_volume(&v.name)));
+        let (network, volumes) = tokio::join!(network, volumes);
+        let removals = [sandbox, holder, network].into_iter().chain(volumes);
+        let errors = removals.filter_map(Result::err).chain(detached.err());
+        together(errors.collect())
+    }
+
+    /// Every object that bears the label of a run.
+    pub(super) async fn labelled(&self) -> Result<Vec<Object>, BackendError> {
+        let filters = HashMap::from([("label".to_owned(), vec![Labels::RUN.to_owned()])]);
+        let containers = ListContainersOptions {
+            all: true,
+            filters: Some(filters.clone()),
+            ..ListContainersOptions::default()
+        };
+        let networks = ListNetworksOptions {
+            filters: Some(filters.clone()),
+        };
+        let volumes = ListVolumesOptions {
+            filters: Some(filters),
+        };
+        let (containers, networks, volumes) = tokio::join!(
+            call(self.client.list_containers(Some(containers))),
+            call(self.client.list_networks(Some(networks))),
+            call(self.client.list_volumes(Some(volumes))),
+        );
+        let failed = |error: CallError| error.during("list what earlier runs left");
+        let containers = containers.map_err(failed)?.into_iter().map(|container| {
+            let name = container.names.into_iter().flatten().next();
+            let name = name.map(|name| name.trim_start_matches('/').to_owned());
+            object(ObjectKind::Container, container.id, name, container.labels)
+        });
+        let networks = networks.map_err(failed)?.into_iter().map(|network| {
+            object(
+                ObjectKind::Network,
+                network.id,
+                network.name,
+                network.labels,
+            )
+        });
+        let volumes = volumes.map_err(failed)?.volumes.unwrap_or_default();
+        let volumes = volumes.into_iter().map(|volume| {
+            let name = Some(volume.name);
+            object(ObjectKind::Volume, name.clone(), name, Some(volume.labels))
+        });
+        let mut objects: Vec<Object> = containers
+            .chain(networks)
+            .chain(volumes)
+            .flatten()
+            .collect();
+        objects.sort_by_key(|object| object.kind);
+        Ok(objects)
+    }
+
+    /// Removes one of them, and says whether it was still there.
+    pub(super) async fn remove_object(&self, object: &Object) -> Result<bool, BackendError> {
+        match object.kind {
+            ObjectKind::Container => self.remove_container(&object.id).await,
+            ObjectKind::Network => self.remove_network(&object.id).await,
+            ObjectKind::Volume => self.remove_volume(&object.id).await,
+        }
+    }
+
+    /// Kills and removes a container, with the volumes that only it has; says whether it was there.
+    pub(super) async fn remove_container(&self, name: &str) -> Result<bool, BackendError> {
+        let options = RemoveContainerOptions {
+            v: true,
+            force: true,
+            link: false,
+        };
+        persist(|| self.client.remove_container(name, Some(options.clone())))
+            .await
+            .map_err(|error| error.during(format!("remove container {name}")))
+    }
+
+    async fn remove_volume(&self, name: &str) -> Result<bool, BackendError> {
+        let options = RemoveVolumeOptions { force: false };
+        persist(|| self.client.remove_volume(name, Some(options.clone())))
+            .await
+            .map_err(|error| error.during(format!("remove volume {name}")))
+    }
+
+    /// Removes a network; what is attached to it is detached where that is in the way, and so is
+    /// what is stopped: it could not be started without the network.
+    async fn remove_network(&self, name: &str) -> Result<bool, BackendError> {
+        let failed = |error: CallError| error.during(format!("remove network {name}"));
+        let filters = HashMap::from([("network".to_owned(), vec![name.to_owned()])]);
+        let options = ListContainersOptions {
+            all: true,
+            filters: Some(filters),
+            ..ListContainersOptions::default()
+        };
+        let members = call(self.client.list_containers(Some(options))).await;
+        for id in members.map_err(failed)?.into_iter().filter_map(|c| c.id) {
+            self.detach(name, &id).await?;
+        }
+        persist(|| self.client.remove_network(name))
+            .await
+            .map_err(failed)
+    }
+
+    /// Takes a container from a network, on which it may not be.
+    async fn detach(&self, network: &str, container: &str) -> Result<(), BackendError> {
+        let request = NetworkDisconnectRequest {
+            container: container.to_owned(),
+            force: Some(true),
+        };
+        match call(self.client.disconnect_network(network, request)).await {
+            Ok(()) => Ok(()),
+            Err(error) if error.is_missing() || error.says("is not connected") => Ok(()),
+            Err(error) => Err(error.during(format!("detach {container} from {network}"))),
+        }
+    }
+}
+
+fn object(
+    kind: ObjectKind,
+    id: Option<String>,
+    name: Option<String>,
+    labels: Option<HashMap<String, String>>,
+) -> Option<Object> {
+    Some(Object {
+        kind,
+        id: id?,
+        name: name.unwrap_or_default(),
+        labels: labels.unwrap_or_default().into_iter().collect(),
+    })
+}
+
+/// Removes until it is gone, and says whether it was there: an engine refuses while something is
+/// still in use, or while another removal of it goes on.
+async fn persist<F>(mut removal: impl FnMut() -> F) -> Result<bool, CallError>
+where
+    F: Future<Output = Result<(), bollard::errors::Error>>,
+{
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match call(removal()).await {
+            Ok(()) => return Ok(true),
+            Err(error) if error.is_missing() => return Ok(tries > 1),
+            Err(CallError::Answer { .. }) if tries < TRIES => tokio::time::sleep(RETRY).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Several failures as one.
+fn together(mut errors: Vec<BackendError>) -> Result<(), BackendError> {
+    match (errors.pop(), errors.is_empty()) {
+        (None, _) => Ok(()),
+        (Some(only), true) => Err(only),
+        (Some(last), false) => {
+            errors.push(last);
+            let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Err(BackendError::Refused {
+                doing: "remove what the run made".to_owned(),
+                why: texts.join("; "),
+            })
+        }
+    }
+}
