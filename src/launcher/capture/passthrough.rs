@@ -5,7 +5,7 @@ use std::{fmt, io};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::length;
-use crate::launcher::escape::escaped;
+use crate::launcher::escape::{Layout, escaped};
 
 /// Copies a stream to a writer as it comes, up to a limit, and counts the rest.
 pub struct Passthrough<W> {
@@ -123,7 +123,7 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
         let written = match self.rendering {
             Rendering::Raw => self.to.write_all(piece).await,
             Rendering::Terminal => {
-                let text = escaped(piece);
+                let text = escaped(piece, Layout::Page);
                 self.to.write_all(text.as_bytes()).await
             }
         };
