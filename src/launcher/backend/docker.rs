@@ -9,6 +9,8 @@ mod life;
 mod network;
 mod proxy;
 mod remove;
+#[cfg(test)]
+mod sample;
 mod verify;
 mod volume;
 

@@ -1,0 +1,55 @@
+//! A plan with everything that a plan can have, for tests.
+
+use std::path::PathBuf;
+
+use crate::{
+    launcher::{
+        backend::Image,
+        plan::{Facts, InputFacts, Labels, Owner, Plan, Process, plan},
+        spec::{Input, NetworkChoice, RunSpec, Seccomp},
+    },
+    record::RunId,
+};
+
+/// On a slice, with an input that is bound, an output, standard input, and an image with a volume
+/// and an environment.
+pub(super) fn plan_with_everything() -> Plan {
+    let spec = RunSpec {
+        network: NetworkChoice::Egress,
+        input: Some(Input::Bind(PathBuf::from("/srv/input"))),
+        output: Some(PathBuf::from("out")),
+        seccomp: Seccomp::Custom(r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.to_owned()),
+        stdin: true,
+        ..RunSpec::new("sample", ["/bin/sh", "-c", "exit 0"])
+    };
+    let labels = Labels {
+        run: RunId::parse("01JD").unwrap(),
+        owner: Owner {
+            machine: "machine".to_owned(),
+            uid: 1000,
+        },
+        process: Process {
+            pid: 7,
+            start: 8,
+            namespace: 9,
+        },
+        started: "2026-01-01T00:00:00Z".parse().unwrap(),
+        deadline: "2026-01-01T00:05:30Z".parse().unwrap(),
+        image: "sample".to_owned(),
+    };
+    let variable = |name: &str| (name.to_owned(), "x".to_owned());
+    let image = Image {
+        id: "sha256:00".to_owned(),
+        env: vec![variable("FOO"), variable("BAZ")],
+        volumes: vec!["/data".to_owned()],
+    };
+    let facts = Facts {
+        labels: &labels,
+        image: &image,
+        slice: Some("10.240.0.0/29".parse().unwrap()),
+        resolv_conf: Some(PathBuf::from("/srv/resolv.conf")),
+        input: Some(InputFacts::Bind(PathBuf::from("/srv/input"))),
+        has_ipv6: true,
+    };
+    plan(&spec, &facts).unwrap()
+}
