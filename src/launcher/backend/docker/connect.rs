@@ -199,3 +199,6 @@ fn versioned(request: BollardRequest, api: ApiVersion) -> BollardRequest {
     }
     BollardRequest::from_parts(head, body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -149,3 +149,6 @@ pub(super) fn endpoint(address: Ipv4Addr) -> EndpointSettings {
 fn user(User { uid, gid }: User) -> String {
     format!("{uid}:{gid}")
 }
+
+#[cfg(test)]
+mod tests;

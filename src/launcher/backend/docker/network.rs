@@ -176,14 +176,13 @@ fn hold(
         verify::field(&format!("network {}: {field}", slice.name), &planned, &got)
     };
     let ranges = |ipam: Option<&Ipam>| json(&ipam.and_then(|ipam| ipam.config.as_ref()));
-    let members: Map<String, Value> = got
-        .containers
-        .iter()
-        .flatten()
-        .map(|(id, endpoint)| (id.clone(), json(&endpoint.ipv4_address)))
-        .collect();
+    // As text, so that a member without an address is one.
+    let members = got.containers.iter().flatten().map(|(id, endpoint)| {
+        let address = endpoint.ipv4_address.as_deref().unwrap_or_default();
+        (id.clone(), Value::from(format!("at {address}")))
+    });
     let prefix = slice.subnet.prefix_len();
-    let only_the_proxy = json!({ proxy.id.as_str(): format!("{}/{prefix}", slice.proxy) });
+    let only_the_proxy = json!({ proxy.id.as_str(): format!("at {}/{prefix}", slice.proxy) });
     field("Name", json(&asked.name), json(&got.name))?;
     field("Driver", json(&asked.driver), json(&got.driver))?;
     field("Internal", json(&asked.internal), json(&got.internal))?;
@@ -199,7 +198,11 @@ fn hold(
     )?;
     field("Options", json(&asked.options), json(&got.options))?;
     field("Labels", json(&asked.labels), json(&got.labels))?;
-    field("members", only_the_proxy, members.into())
+    field(
+        "members",
+        only_the_proxy,
+        members.collect::<Map<_, _>>().into(),
+    )
 }
 
 /// Whether a sandbox may join a network that somebody else made.
@@ -249,3 +252,6 @@ fn routed(text: &str) -> Vec<IpNet> {
     };
     text.lines().skip(1).filter_map(range).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -63,6 +63,17 @@ const EXCEPTIONS: &[Exception] = &[
     },
 ];
 
+/// Fields whose keys are names and not fields: one that is there says something, whatever its
+/// value.
+const NAMED: &[&str] = &[
+    "Config.Labels",
+    "HostConfig.Annotations",
+    "HostConfig.PortBindings",
+    "HostConfig.StorageOpt",
+    "HostConfig.Sysctls",
+    "HostConfig.Tmpfs",
+];
+
 /// Holds a container that was made and not started against what was asked.
 ///
 /// # Errors
@@ -146,7 +157,8 @@ pub(super) fn field(name: &str, planned: &Value, got: &Value) -> Result<(), Back
             .iter()
             .any(|exception| exception.field == name && (exception.allows)(planned, got))
     };
-    if same(planned, got) || is_excepted() {
+    let has_same_names = || !NAMED.contains(&name) || names(planned) == names(got);
+    if (same(planned, got) && has_same_names()) || is_excepted() {
         return Ok(());
     }
     Err(BackendError::NotApplied {
@@ -154,6 +166,11 @@ pub(super) fn field(name: &str, planned: &Value, got: &Value) -> Result<(), Back
         planned: shown(planned),
         got: shown(got),
     })
+}
+
+fn names(value: &Value) -> BTreeSet<&String> {
+    let fields = value.as_object().into_iter();
+    fields.flat_map(|fields| fields.keys()).collect()
 }
 
 /// Security: labels of the image become the container's; one of ours among them would make a

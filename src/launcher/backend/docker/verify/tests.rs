@@ -66,6 +66,7 @@ fn resources() -> Vec<(&'static str, Value)> {
         ("/HostConfig/Ulimits/1/Hard", json!(-1)),
         ("/HostConfig/Tmpfs", json!({})),
         ("/HostConfig/Tmpfs/~1tmp", json!("rw,exec")),
+        ("/HostConfig/Tmpfs/~1unbounded", json!("")),
         ("/HostConfig/StorageOpt", json!({"size": "1G"})),
     ]
 }
@@ -117,6 +118,7 @@ fn host() -> Vec<(&'static str, Value)> {
             "/HostConfig/PortBindings",
             json!({"80/tcp": [{"HostPort": "80"}]}),
         ),
+        ("/HostConfig/PortBindings/443~1tcp", json!(null)),
         ("/HostConfig/Privileged", json!(true)),
         ("/HostConfig/PublishAllPorts", json!(true)),
         ("/HostConfig/ReadonlyPaths", json!([])),
@@ -130,6 +132,7 @@ fn host() -> Vec<(&'static str, Value)> {
             json!("no-new-privileges=false"),
         ),
         ("/HostConfig/Sysctls", json!({})),
+        ("/HostConfig/Sysctls/net.ipv4.ip_forward", json!("")),
         ("/HostConfig/UTSMode", json!("host")),
         ("/HostConfig/UsernsMode", json!("host")),
         ("/HostConfig/VolumeDriver", json!("other")),
@@ -158,6 +161,7 @@ fn config() -> Vec<(&'static str, Value)> {
         ("/Config/Labels", json!({})),
         ("/Config/Labels/eclusa.run", json!("another")),
         ("/Config/Labels/eclusa.role", json!("proxy")),
+        ("/Config/Labels/eclusa.other", json!("")),
         ("/Config/NetworkDisabled", json!(true)),
         ("/Config/OpenStdin", json!(false)),
         ("/Config/StdinOnce", json!(false)),
