@@ -46,7 +46,8 @@ pub trait Backend {
     ) -> impl Future<Output = Result<(u16, Bytes), BackendError>> + Send;
 
     /// Makes everything of the plan but starts nothing of the sandbox; what exists in the end has
-    /// been held against the plan. The parts are made side by side.
+    /// been held against the plan. The parts are made side by side. Not to be cancelled: an engine
+    /// ends what it was asked for also when nobody waits for it any more, after any removal.
     fn create(
         &self,
         plan: &Plan,

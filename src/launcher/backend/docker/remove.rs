@@ -9,6 +9,7 @@ use bollard::{
         RemoveVolumeOptions,
     },
 };
+use tokio::time::Instant;
 
 use super::{
     Docker,
@@ -19,11 +20,11 @@ use crate::launcher::{
     plan::{Labels, Network, Plan},
 };
 
-/// How often a removal is tried that the engine refuses because something else goes on.
-const TRIES: u32 = 20;
+/// How long a removal is tried that the engine refuses because something else goes on.
+const LIMIT: Duration = Duration::from_secs(10);
 
 /// How long it waits between two tries.
-const RETRY: Duration = Duration::from_millis(250);
+const RETRY: Duration = Duration::from_millis(100);
 
 impl Docker {
     /// Removes everything of a plan: what fails is reported, and the rest still removed.
@@ -45,23 +46,23 @@ impl Docker {
         let detached = async {
             match (slice, proxy) {
                 (Some(slice), Some(proxy)) => self.detach(slice, &proxy.id).await,
-                _ => Ok(()),
+                _ => Ok(false),
             }
         };
         let sandbox = self.remove_container(&plan.sandbox.name);
         let (sandbox, holder, detached) = tokio::join!(sandbox, holder, detached);
         let network = async {
             match slice {
-                Some(slice) => self.remove_network(slice).await,
+                Some(slice) => self.remove_network(slice, slice).await,
                 None => Ok(false),
             }
         };
         let volumes = plan.volumes.iter();
         let volumes = futures_util::future::join_all(volumes.map(|v| self.remove_volume(&v.name)));
         let (network, volumes) = tokio::join!(network, volumes);
-        let removals = [sandbox, holder, network].into_iter().chain(volumes);
-        let errors = removals.filter_map(Result::err).chain(detached.err());
-        together(errors.collect())
+        let outcomes = [sandbox, holder, detached, network];
+        let outcomes = outcomes.into_iter().chain(volumes);
+        together(outcomes.filter_map(Result::err).collect())
     }
 
     /// Every object that bears the label of a run.
@@ -115,7 +116,7 @@ impl Docker {
     pub(super) async fn remove_object(&self, object: &Object) -> Result<bool, BackendError> {
         match object.kind {
             ObjectKind::Container => self.remove_container(&object.id).await,
-            ObjectKind::Network => self.remove_network(&object.id).await,
+            ObjectKind::Network => self.remove_network(&object.id, &object.name).await,
             ObjectKind::Volume => self.remove_volume(&object.id).await,
         }
     }
@@ -141,34 +142,34 @@ impl Docker {
 
     /// Removes a network; what is attached to it is detached where that is in the way, and so is
     /// what is stopped: it could not be started without the network.
-    async fn remove_network(&self, name: &str) -> Result<bool, BackendError> {
+    async fn remove_network(&self, id: &str, name: &str) -> Result<bool, BackendError> {
         let failed = |error: CallError| error.during(format!("remove network {name}"));
-        let filters = HashMap::from([("network".to_owned(), vec![name.to_owned()])]);
+        // By its name too: what was never started knows no id.
+        let either = vec![id.to_owned(), name.to_owned()];
+        let filters = HashMap::from([("network".to_owned(), either)]);
         let options = ListContainersOptions {
             all: true,
             filters: Some(filters),
             ..ListContainersOptions::default()
         };
         let members = call(self.client.list_containers(Some(options))).await;
-        for id in members.map_err(failed)?.into_iter().filter_map(|c| c.id) {
-            self.detach(name, &id).await?;
+        for member in members.map_err(failed)?.into_iter().filter_map(|c| c.id) {
+            self.detach(id, &member).await?;
         }
-        persist(|| self.client.remove_network(name))
+        persist(|| self.client.remove_network(id))
             .await
             .map_err(failed)
     }
 
     /// Takes a container from a network, on which it may not be.
-    async fn detach(&self, network: &str, container: &str) -> Result<(), BackendError> {
+    async fn detach(&self, network: &str, container: &str) -> Result<bool, BackendError> {
         let request = NetworkDisconnectRequest {
             container: container.to_owned(),
             force: Some(true),
         };
-        match call(self.client.disconnect_network(network, request)).await {
-            Ok(()) => Ok(()),
-            Err(error) if error.is_missing() || error.says("is not connected") => Ok(()),
-            Err(error) => Err(error.during(format!("detach {container} from {network}"))),
-        }
+        persist(|| self.client.disconnect_network(network, request.clone()))
+            .await
+            .map_err(|error| error.during(format!("detach {container} from {network}")))
     }
 }
 
@@ -192,13 +193,18 @@ async fn persist<F>(mut removal: impl FnMut() -> F) -> Result<bool, CallError>
 where
     F: Future<Output = Result<(), bollard::errors::Error>>,
 {
+    let limit = Instant::now() + LIMIT;
     let mut tries = 0;
     loop {
         tries += 1;
         match call(removal()).await {
             Ok(()) => return Ok(true),
-            Err(error) if error.is_missing() => return Ok(tries > 1),
-            Err(CallError::Answer { .. }) if tries < TRIES => tokio::time::sleep(RETRY).await,
+            Err(error) if error.is_missing() || error.says("is not connected") => {
+                return Ok(tries > 1);
+            }
+            Err(CallError::Answer { .. }) if Instant::now() < limit => {
+                tokio::time::sleep(RETRY).await;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -217,5 +223,67 @@ fn together(mut errors: Vec<BackendError>) -> Result<(), BackendError> {
                 why: texts.join("; "),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::errors::Error;
+
+    use super::*;
+
+    fn refusal(status_code: u16, message: &str) -> Result<(), Error> {
+        Err(Error::DockerResponseServerError {
+            status_code,
+            message: message.to_owned(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_removal_goes_on_until_it_is_done_or_ten_seconds_are_over() {
+        let in_use = || refusal(409, "removal of container a is already in progress");
+        for (answers, expected) in [
+            (vec![Ok(())], Ok(true)),
+            (vec![refusal(404, "no such container")], Ok(false)),
+            (
+                vec![refusal(500, "a is not connected to network b")],
+                Ok(false),
+            ),
+            (
+                vec![in_use(), in_use(), refusal(404, "no such container")],
+                Ok(true),
+            ),
+            (vec![in_use(), Ok(())], Ok(true)),
+            (
+                vec![in_use(), Err(Error::RequestTimeoutError)],
+                Err("no answer within 120 s"),
+            ),
+        ] {
+            let mut answers = answers.into_iter();
+            let outcome = persist(|| std::future::ready(answers.next().unwrap())).await;
+            let outcome = outcome.map_err(|error| error.to_string());
+            assert_eq!(outcome, expected.map_err(str::to_owned));
+        }
+        let begun = Instant::now();
+        let outcome = persist(|| std::future::ready(in_use())).await;
+        assert!(outcome.unwrap_err().says("already in progress"));
+        assert_eq!(begun.elapsed(), LIMIT);
+    }
+
+    #[test]
+    fn every_failure_is_told() {
+        let failure = |doing: &str| BackendError::Refused {
+            doing: doing.to_owned(),
+            why: "in use".to_owned(),
+        };
+        together(Vec::new()).unwrap();
+        let one = together(vec![failure("remove a")]).unwrap_err();
+        assert_eq!(one.to_string(), "failed to remove a: in use");
+        let two = together(vec![failure("remove a"), failure("remove b")]).unwrap_err();
+        assert_eq!(
+            two.to_string(),
+            "failed to remove what the run made: failed to remove a: in use; failed to remove b: \
+             in use"
+        );
     }
 }
