@@ -175,7 +175,7 @@ impl Collector {
         let left = self.caps.bytes.saturating_sub(self.bytes);
         if entry.size() > left {
             return Err(format!(
-                "it has {} bytes, and {left} are left of the {} that are collected",
+                "it has {} bytes, and {left} are left of the {} that are collected (--output-size)",
                 entry.size(),
                 self.caps.bytes
             ));

@@ -42,7 +42,9 @@ pub(super) struct Bounds {
 pub(super) enum Bound {
     #[error("the headers of one entry take more than {MAX_HEADERS} bytes")]
     Headers,
-    #[error("the archive is too long for what may be collected, as sparse files make it")]
+    #[error(
+        "the archive is too long for what may be collected (--output-size), as sparse files make it"
+    )]
     Archive,
 }
 

@@ -222,7 +222,7 @@ async fn the_limits_hold_and_what_is_over_them_is_told() {
         [
             (
                 "2",
-                "it has 50 bytes, and 40 are left of the 100 that are collected"
+                "it has 50 bytes, and 40 are left of the 100 that are collected (--output-size)"
             ),
             ("5", "over the limit of 3 files"),
         ]

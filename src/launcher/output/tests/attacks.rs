@@ -277,13 +277,13 @@ async fn what_a_header_promises_is_neither_allocated_nor_waited_for() {
             &b"output/huge"[..],
             EntryType::Regular,
             1 << 60,
-            "not read: the archive is too long for what may be collected, as sparse files make it",
+            "not read: the archive is too long for what may be collected (--output-size), as sparse files make it",
         ),
         (
             b"output/dev",
             EntryType::Char,
             1 << 60,
-            "not read: the archive is too long for what may be collected, as sparse files make it",
+            "not read: the archive is too long for what may be collected (--output-size), as sparse files make it",
         ),
         (
             b"long",
