@@ -40,6 +40,8 @@ integration:    ## the real binary, driven by raw bytes and real clients
 	cargo test --locked --test integration
 	# In a network namespace of its own it may add addresses and routes; as root.
 	unshare --net cargo test --locked --offline --lib -- --ignored a_change_is_seen
+	# In a mount namespace of its own it may mount; as root.
+	unshare --mount cargo test --locked --offline --lib -- --ignored mounted_inputs
 
 sandbox: engine image ## containers on a real engine; fails where none can be had
 	scripts/debian-root eclusa-debian-root

@@ -4,6 +4,7 @@
 
 pub mod backend;
 pub mod capture;
+pub mod input;
 pub mod output;
 pub mod plan;
 pub mod spec;
