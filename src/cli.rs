@@ -3,8 +3,10 @@
 mod admin;
 mod check;
 mod config_file;
+mod engine;
 mod health;
 mod hold;
+mod run;
 mod serve;
 mod telemetry;
 
@@ -19,7 +21,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use self::{
     config_file::ConfigFileError,
@@ -47,6 +49,14 @@ pub(crate) struct Environment {
     pub(crate) config: Option<PathBuf>,
     /// `ECLUSA_LOG`.
     pub(crate) log: Option<String>,
+    /// `DOCKER_HOST`.
+    pub(crate) docker_host: Option<String>,
+    /// `XDG_RUNTIME_DIR`.
+    pub(crate) runtime_dir: Option<PathBuf>,
+    /// Whether standard output is a terminal.
+    pub(crate) is_terminal_out: bool,
+    /// Whether standard error is a terminal.
+    pub(crate) is_terminal_err: bool,
     /// Whether standard output is a terminal that may be coloured.
     pub(crate) colour_out: bool,
     /// Whether standard error is a terminal that may be coloured.
@@ -57,10 +67,15 @@ impl Environment {
     /// Reads the environment; an empty variable counts as unset, as <https://no-color.org> has it.
     fn read() -> Self {
         let set = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let text = |name| set(name).map(|value| value.to_string_lossy().into_owned());
         let colour = set("NO_COLOR").is_none();
         Self {
             config: set("ECLUSA_CONFIG").map(PathBuf::from),
-            log: set("ECLUSA_LOG").map(|value| value.to_string_lossy().into_owned()),
+            log: text("ECLUSA_LOG"),
+            docker_host: text("DOCKER_HOST"),
+            runtime_dir: set("XDG_RUNTIME_DIR").map(PathBuf::from),
+            is_terminal_out: io::stdout().is_terminal(),
+            is_terminal_err: io::stderr().is_terminal(),
             colour_out: colour && io::stdout().is_terminal(),
             colour_err: colour && io::stderr().is_terminal(),
         }
@@ -88,6 +103,8 @@ struct Cli {
 enum Command {
     /// Run the proxy and the DNS server until SIGTERM or SIGINT; SIGHUP reloads.
     Serve(serve::ServeArgs),
+    /// Run one command in a fresh sandbox, and remove the sandbox.
+    Run(Box<run::RunArgs>),
     /// Validate a configuration, or say what it decides on destinations, without any network
     /// traffic.
     Check(check::CheckArgs),
@@ -140,12 +157,20 @@ fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> ExitCode {
-    let result = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.collect();
+    let result = match Cli::try_parse_from(&args) {
         Ok(cli) => Telemetry::of(&cli, environment)
             .map(start_log)
             .map_err(anyhow::Error::from)
-            .and_then(|()| dispatch(&cli.command, environment, out)),
-        Err(answer) => print_usage(&answer, environment, out, err),
+            .and_then(|()| dispatch(&cli.command, environment, out, err)),
+        Err(answer) => print_usage(&answer, environment, out, err).map(|code| {
+            // What `run` exits with is the command's own, so its mistakes are the launcher's 125.
+            if answer.use_stderr() && is_run(&args) {
+                ExitCode::from(run::LAUNCHER_FAILED)
+            } else {
+                code
+            }
+        }),
     };
     let flushed = out.flush();
     match result.and_then(|code| flushed.map(|()| code).map_err(anyhow::Error::from)) {
@@ -163,9 +188,11 @@ fn dispatch(
     command: &Command,
     environment: &Environment,
     out: &mut dyn Write,
+    err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     match command {
         Command::Serve(args) => serve::run(args, environment),
+        Command::Run(args) => run::run(args, environment, out, err),
         Command::Check(args) => check::run(args, environment, out),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),
@@ -196,6 +223,14 @@ fn print_usage(
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// Whether arguments that are wrong are those of `run`.
+fn is_run(args: &[OsString]) -> bool {
+    let matches = Cli::command()
+        .ignore_errors(true)
+        .try_get_matches_from(args);
+    matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {

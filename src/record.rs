@@ -70,6 +70,12 @@ impl RunId {
     }
 }
 
+impl From<ulid::Ulid> for RunId {
+    fn from(id: ulid::Ulid) -> Self {
+        Self(id.to_string().into())
+    }
+}
+
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -37,6 +37,30 @@ pub(crate) enum ConfigFileError {
     Invalid { path: PathBuf, problems: Problems },
 }
 
+/// A configuration and the file that it stands in.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) config: Config,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+}
+
+/// Reads the configuration where there is one: a file that is named must be there, the default one
+/// need not.
+pub(crate) fn load_if_any(
+    flag: Option<&Path>,
+    environment: &Environment,
+) -> Result<Option<Loaded>, ConfigFileError> {
+    let path = locate(flag, environment);
+    let text = match read(&path) {
+        Ok(text) => text,
+        Err(ConfigFileError::NoDefault) if flag.is_none() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let config = parse(&path, &text)?;
+    Ok(Some(Loaded { config, path, text }))
+}
+
 /// The file that `-c` names, else `ECLUSA_CONFIG`, else the default.
 pub(crate) fn locate(flag: Option<&Path>, environment: &Environment) -> PathBuf {
     flag.or(environment.config.as_deref())
@@ -46,8 +70,11 @@ pub(crate) fn locate(flag: Option<&Path>, environment: &Environment) -> PathBuf 
 
 /// Reads and validates the file at `path`.
 pub(crate) fn load(path: &Path) -> Result<Config, ConfigFileError> {
-    let text = read(path)?;
-    Config::parse(&text).map_err(|problems| ConfigFileError::Invalid {
+    parse(path, &read(path)?)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Config, ConfigFileError> {
+    Config::parse(text).map_err(|problems| ConfigFileError::Invalid {
         path: path.to_owned(),
         problems,
     })

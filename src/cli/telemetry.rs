@@ -31,7 +31,11 @@ impl Telemetry {
     pub(super) fn of(cli: &Cli, environment: &Environment) -> Result<Self, CliError> {
         let default = match cli.command {
             Command::Serve(_) => "info",
-            Command::Check(_) | Command::Health(_) | Command::Admin(_) | Command::Hold => "warn",
+            Command::Run(_)
+            | Command::Check(_)
+            | Command::Health(_)
+            | Command::Admin(_)
+            | Command::Hold => "warn",
         };
         let written = cli.log_level.as_deref().or(environment.log.as_deref());
         Ok(Self {

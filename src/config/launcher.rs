@@ -15,6 +15,17 @@ use crate::policy::{ClientRange, Profile};
 
 const DEFAULT_POOL: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 231, 0, 0), 16);
 
+impl Default for Launcher {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(30),
+            record: None,
+            pool: DEFAULT_POOL,
+            ceiling: None,
+        }
+    }
+}
+
 pub(super) fn launcher(
     root: &mut Section<'_>,
     profiles: &BTreeMap<Arc<str>, Profile>,
@@ -22,10 +33,11 @@ pub(super) fn launcher(
 ) -> Launcher {
     const TIMES: std::ops::RangeInclusive<Duration> =
         Duration::from_millis(100)..=Duration::from_hours(7 * 24);
+    let defaults = Launcher::default();
     root.table("launcher", |section| Launcher {
-        timeout: duration(section, "timeout", Duration::from_secs(30), &TIMES),
+        timeout: duration(section, "timeout", defaults.timeout, &TIMES),
         record: section.parsed("record", A_PATH, scalar::path),
-        pool: pool(section, clients).unwrap_or(DEFAULT_POOL),
+        pool: pool(section, clients).unwrap_or(defaults.pool),
         ceiling: section
             .take("ceiling")
             .and_then(|item| known_profile(&item, profiles)),

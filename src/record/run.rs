@@ -148,6 +148,16 @@ pub struct Timing {
     pub at_ms: u64,
 }
 
+impl LimitReached {
+    /// Whether somebody else than the program says so.
+    pub fn is_certain(&self) -> bool {
+        match self.evidence {
+            Evidence::Launcher | Evidence::Engine => true,
+            Evidence::Program => false,
+        }
+    }
+}
+
 impl RunRecord {
     /// The version of the shape.
     pub const SCHEMA: u32 = 1;

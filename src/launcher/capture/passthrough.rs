@@ -7,14 +7,12 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use super::length;
 use crate::launcher::escape::{Layout, escaped};
 
-/// Copies a stream to a writer as it comes, up to a limit, and counts the rest.
+/// Copies a stream to a writer as it comes, up to a limit.
 pub struct Passthrough<W> {
     to: W,
     stream: StreamName,
     rendering: Rendering,
     limit: u64,
-    /// The length of the stream so far.
-    bytes: u64,
     /// How much of it was written, or waits in `held`.
     taken: u64,
     /// The beginning of something that the next piece completes.
@@ -50,7 +48,6 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
             stream,
             rendering,
             limit: u64::try_from(limit).unwrap_or(u64::MAX),
-            bytes: 0,
             taken: 0,
             held: Vec::new(),
             is_within_line: false,
@@ -58,13 +55,12 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
         }
     }
 
-    /// Shows the next piece of the stream. A call that is dropped half-way may have shown a part
+    /// Shows the next piece of the stream; beyond the limit nothing. A call that is dropped half-way may have shown a part
     /// of its piece.
     ///
     /// # Errors
-    /// The writer's error, once: nothing is written after it, and what comes is only counted.
+    /// The writer's error, once: nothing is written after it.
     pub async fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
-        self.bytes = self.bytes.saturating_add(length(chunk));
         let room = self.limit.saturating_sub(self.taken);
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         let (head, _) = chunk.split_at_checked(room).unwrap_or((chunk, &[]));
@@ -78,13 +74,14 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
         self.write(&piece).await
     }
 
-    /// Shows what is left, and where the stream was cut, one line that says so.
+    /// Shows what is left, and where the stream was cut, one line that says so. `total` is the
+    /// stream's true length, of which not everything beyond the limit need have been pushed.
     ///
     /// # Errors
     /// The writer's error, where none was returned before.
-    pub async fn finish(mut self) -> io::Result<()> {
+    pub async fn finish(mut self, total: u64) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
-        if self.bytes <= self.taken {
+        if total <= self.taken {
             return self.write(&held).await;
         }
         // What is held back here is the half of a character that the cut left.
@@ -92,7 +89,7 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
         let line_end = if self.is_within_line { "\n" } else { "" };
         let marker = format!(
             "{line_end}[eclusa: {} cut after {shown} bytes; {} bytes in all]\n",
-            self.stream, self.bytes
+            self.stream, total
         );
         self.write(marker.as_bytes()).await
     }

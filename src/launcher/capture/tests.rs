@@ -20,12 +20,13 @@ fn captured(chunks: &[&[u8]], limit: usize) -> Captured {
 
 /// What `chunks` look like at the other side; everything is ready at once.
 fn shown(chunks: &[&[u8]], rendering: Rendering, limit: usize) -> Vec<u8> {
+    let total = chunks.iter().map(|chunk| length(chunk)).sum();
     let mut seen = Vec::new();
     let mut passthrough = Passthrough::new(&mut seen, StreamName::Stdout, rendering, limit);
     for chunk in chunks {
         passthrough.push(chunk).now_or_never().unwrap().unwrap();
     }
-    passthrough.finish().now_or_never().unwrap().unwrap();
+    passthrough.finish(total).now_or_never().unwrap().unwrap();
     seen
 }
 
@@ -182,7 +183,7 @@ fn a_broken_pipe_is_told_once_and_nothing_is_written_after_it() {
     for _ in 0..3 {
         passthrough.push(b"cdef").now_or_never().unwrap().unwrap();
     }
-    passthrough.finish().now_or_never().unwrap().unwrap();
+    passthrough.finish(14).now_or_never().unwrap().unwrap();
     assert_eq!(to.writes, 1);
 }
 

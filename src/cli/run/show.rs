@@ -1,0 +1,99 @@
+//! What the command writes, shown while it comes.
+
+use std::{fs::File, io, os::fd::AsFd};
+
+use tokio::sync::mpsc;
+
+use super::RunArgs;
+use crate::{
+    cli::Environment,
+    launcher::{
+        Io, Stop,
+        backend::Chunk,
+        capture::{Passthrough, Rendering, StreamName},
+    },
+    record::RunRecord,
+};
+
+/// Both streams on their way to ours; with `--json` there is nothing to show.
+pub(super) struct Show {
+    live: Option<mpsc::UnboundedReceiver<Chunk>>,
+    stdout: Passthrough<tokio::fs::File>,
+    stderr: Passthrough<tokio::fs::File>,
+}
+
+impl Show {
+    /// What the run is connected to, and who shows its output.
+    pub(super) fn prepare(
+        args: &RunArgs,
+        environment: &Environment,
+        limit: usize,
+    ) -> io::Result<(Io, Self)> {
+        let (send, receive) = mpsc::unbounded_channel();
+        let stdin = match args.stdin {
+            true => Some(duplicate(&io::stdin())?),
+            false => None,
+        };
+        let rendering = |is_terminal| match is_terminal {
+            true => Rendering::Terminal,
+            false => Rendering::Raw,
+        };
+        let show = Self {
+            live: (!args.json).then_some(receive),
+            stdout: Passthrough::new(
+                duplicate(&io::stdout())?,
+                StreamName::Stdout,
+                rendering(environment.is_terminal_out),
+                limit,
+            ),
+            stderr: Passthrough::new(
+                duplicate(&io::stderr())?,
+                StreamName::Stderr,
+                rendering(environment.is_terminal_err),
+                limit,
+            ),
+        };
+        let io = Io {
+            stdin: stdin.map(|stdin| Box::pin(stdin) as _),
+            live: (!args.json).then_some(send),
+            stop: Stop::channel().1,
+        };
+        Ok((io, show))
+    }
+
+    /// Shows what comes until the command has ended.
+    pub(super) async fn follow(mut self) -> Self {
+        let Some(mut live) = self.live.take() else {
+            return self;
+        };
+        while let Some(chunk) = live.recv().await {
+            let shown = match &chunk {
+                Chunk::Stdout(bytes) => self.stdout.push(bytes).await,
+                Chunk::Stderr(bytes) => self.stderr.push(bytes).await,
+            };
+            // A reader that went away, as `head` does, does not end the run.
+            if let Err(error) = shown {
+                tracing::debug!(%error, "output is not shown any more");
+            }
+        }
+        self
+    }
+
+    /// Says where a stream was cut.
+    pub(super) async fn finish(self, record: &RunRecord) {
+        for finished in [
+            self.stdout.finish(record.stdout_bytes).await,
+            self.stderr.finish(record.stderr_bytes).await,
+        ] {
+            if let Err(error) = finished {
+                tracing::debug!(%error, "output is not shown any more");
+            }
+        }
+    }
+}
+
+/// A stream of ours of which the original stays open.
+fn duplicate(stream: &impl AsFd) -> io::Result<tokio::fs::File> {
+    let file: File = rustix::io::dup(stream)?.into();
+    Ok(tokio::fs::File::from_std(file))
+}

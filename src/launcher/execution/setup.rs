@@ -1,0 +1,202 @@
+//! What is made before a command starts: checked input, image, proxy, private network, sandbox.
+
+use std::path::{Path, PathBuf};
+
+use ipnet::IpNet;
+
+use super::{Execution, advice};
+use crate::launcher::{
+    LaunchError,
+    backend::{Backend, BackendError, ByteStream, Image, Proxy},
+    input, ledger,
+    output::Target,
+    plan::{Facts, InputFacts, Network, Plan, plan},
+    registration::RegistrationError,
+    slices,
+    spec::{Input, NetworkChoice},
+};
+
+/// How many ranges are tried before the pool counts as contended beyond hope.
+const SLICE_ATTEMPTS: u32 = 16;
+
+/// What a run needs until its end.
+pub(super) struct Ready {
+    pub(super) target: Option<Target>,
+}
+
+/// The input, checked, and its content where it is copied.
+type Given = (Option<InputFacts>, Option<ByteStream>);
+
+impl<B: Backend> Execution<'_, B> {
+    pub(super) async fn set_up(&mut self) -> Result<Ready, LaunchError> {
+        let (facts, archive) = self.input().await?;
+        let target = self
+            .spec
+            .output
+            .as_deref()
+            .map(Target::prepare)
+            .transpose()?;
+        let backend = self.backend;
+        let egress = async {
+            if self.spec.network != NetworkChoice::Egress {
+                return Ok((None, Vec::new()));
+            }
+            let (proxy, subnets) = tokio::try_join!(backend.proxy(), backend.subnets())?;
+            Ok((Some(proxy), subnets))
+        };
+        let image = backend.image(&self.spec.image, self.spec.pull);
+        let (image, (proxy, subnets)) = tokio::try_join!(image, egress)?;
+        self.record.image.clone_from(&image.id);
+        self.record
+            .warnings
+            .extend(advice::warnings(self.spec, &image, backend.engine()));
+        self.proxy = proxy;
+        self.clock.mark("prepared");
+        self.create(&image, subnets, facts).await?;
+        if let (Some(plan), Some(archive)) = (&self.plan, archive)
+            && let Some(volume) = plan
+                .volumes
+                .iter()
+                .find(|volume| volume.name.contains("-input-"))
+        {
+            backend.fill(plan, volume, archive).await?;
+        }
+        Ok(Ready { target })
+    }
+
+    /// Judges the input on a thread of its own: it may be a large tree on a slow disk.
+    async fn input(&self) -> Result<Given, LaunchError> {
+        let Some(given) = self.spec.input.clone() else {
+            return Ok((None, None));
+        };
+        let engine = self.backend.engine();
+        if let (Input::Bind(path), false) = (&given, engine.is_local) {
+            return Err(LaunchError::RemoteInput(path.clone()));
+        }
+        let user = self.spec.user;
+        // Security: what the engine listens on, and what is bound into every sandbox.
+        let mut guarded = vec![self.settings.state.clone()];
+        guarded.extend(engine.socket.clone());
+        let judged = tokio::task::spawn_blocking(move || {
+            let guarded: Vec<&Path> = guarded.iter().map(PathBuf::as_path).collect();
+            Ok(match given {
+                Input::Bind(path) => {
+                    let path = input::bindable(&path, user, &guarded)?;
+                    (Some(InputFacts::Bind(path)), None)
+                }
+                Input::Copy(path) => {
+                    let copy = input::copy(&path, &guarded)?;
+                    let facts = InputFacts::Copy {
+                        size: copy.size,
+                        inodes: copy.inodes,
+                    };
+                    (Some(facts), Some(copy.archive))
+                }
+            })
+        });
+        judged.await.unwrap_or(Err(LaunchError::Panicked))
+    }
+
+    /// Makes everything, in another range of the pool where somebody was quicker.
+    async fn create(
+        &mut self,
+        image: &Image,
+        mut used: Vec<IpNet>,
+        input: Option<InputFacts>,
+    ) -> Result<(), LaunchError> {
+        for attempt in 0..SLICE_ATTEMPTS {
+            let plan = self.plan(image, &used, input.clone(), attempt)?;
+            let taken = match &plan.network {
+                Network::Slice(slice) => Some(slice.subnet),
+                Network::None | Network::Named { .. } => None,
+            };
+            self.plan = Some(plan);
+            let Err(error) = self.make().await else {
+                return Ok(());
+            };
+            let is_contended = matches!(
+                error,
+                LaunchError::Backend(BackendError::SubnetTaken(_))
+                    | LaunchError::Registration(RegistrationError::Taken(_))
+            );
+            match taken {
+                Some(subnet) if is_contended && attempt + 1 < SLICE_ATTEMPTS => {
+                    self.remove().await;
+                    used.push(subnet.into());
+                }
+                Some(_) | None => return Err(error),
+            }
+        }
+        Err(LaunchError::PoolExhausted(self.settings.pool))
+    }
+
+    fn plan(
+        &self,
+        image: &Image,
+        used: &[IpNet],
+        input: Option<InputFacts>,
+        attempt: u32,
+    ) -> Result<Plan, LaunchError> {
+        let pool = self.settings.pool;
+        let slice = match self.spec.network {
+            NetworkChoice::Egress => Some(
+                slices::choose(pool, used, &self.labels.run, attempt)
+                    .ok_or(LaunchError::PoolExhausted(pool))?,
+            ),
+            NetworkChoice::None | NetworkChoice::Named { .. } => None,
+        };
+        let is_local = self.backend.engine().is_local;
+        let mut facts = Facts {
+            labels: self.labels,
+            image,
+            slice,
+            resolv_conf: None,
+            input,
+            has_ipv6: !is_local || Path::new("/proc/sys/net/ipv6").exists(),
+        };
+        if is_local {
+            let draft = plan(self.spec, &facts)?;
+            facts.resolv_conf = self.resolv_conf(&draft).map_err(LaunchError::State)?;
+        }
+        Ok(plan(self.spec, &facts)?)
+    }
+
+    /// The file that is bound at `/etc/resolv.conf`; its name says its content, so that runs share
+    /// it and none needs to remove it.
+    fn resolv_conf(&self, plan: &Plan) -> std::io::Result<Option<PathBuf>> {
+        let (name, content) = match &plan.network {
+            Network::None => (
+                "none".to_owned(),
+                "# this sandbox has no network\n".to_owned(),
+            ),
+            Network::Slice(slice) => (
+                slice.proxy.to_string(),
+                format!("nameserver {}\noptions timeout:5 attempts:2\n", slice.proxy),
+            ),
+            Network::Named { .. } => return Ok(None),
+        };
+        let path = self.settings.state.join("resolv").join(name + ".conf");
+        ledger::place(&path, &content)?;
+        Ok(Some(path))
+    }
+
+    /// Makes what the plan says, and registers the run meanwhile.
+    async fn make(&mut self) -> Result<(), LaunchError> {
+        let Some(plan) = &self.plan else {
+            return Ok(());
+        };
+        self.registered = matches!(plan.network, Network::Slice(_));
+        let proxy: Option<&Proxy> = self.proxy.as_ref();
+        let create = async { Ok(self.backend.create(plan, proxy).await?) };
+        let register = async {
+            match self.registered_run() {
+                Some(run) => run.put().await.map_err(LaunchError::from),
+                None => Ok(()),
+            }
+        };
+        // Neither is given up half-way: what an engine is making can only be removed once it is
+        // made.
+        let (created, registered) = tokio::join!(create, register);
+        created.and(registered)
+    }
+}

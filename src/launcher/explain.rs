@@ -1,0 +1,243 @@
+//! What the end of a run means: which limit it met, and whether its command ran at all.
+
+use std::time::Duration;
+
+use super::{backend::Ended, spec::RunSpec};
+use crate::record::{Evidence, Limit, LimitReached};
+
+/// What was seen of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen<'a> {
+    pub(super) ended: Ended,
+    pub(super) timed_out: bool,
+    /// The most processes seen at once.
+    pub(super) pids: u64,
+    pub(super) stdout_truncated: bool,
+    pub(super) stderr_truncated: bool,
+    /// The end of standard error as far as it was kept.
+    pub(super) stderr: &'a str,
+}
+
+/// SIGXFSZ, as a shell and an init report it.
+const FILE_SIZE_SIGNAL: i64 = 128 + 25;
+
+/// The limits that a run met, the surest evidence for each.
+pub(super) fn limits(spec: &RunSpec, seen: &Seen<'_>) -> Vec<LimitReached> {
+    let mut met: Vec<LimitReached> = Vec::new();
+    let mut note = |limit, evidence, detail: String| {
+        if met.iter().all(|known| known.limit != limit) {
+            met.push(LimitReached {
+                limit,
+                evidence,
+                detail,
+            });
+        }
+    };
+    let limits = &spec.limits;
+    if seen.timed_out {
+        let after = show(spec.timeout);
+        note(
+            Limit::Timeout,
+            Evidence::Launcher,
+            format!("killed after {after}; --timeout raises it"),
+        );
+    }
+    if seen.ended.oom_killed {
+        let detail = format!(
+            "the kernel killed a process for memory at {} bytes, files in /workspace and /tmp \
+             included; --memory raises it",
+            limits.memory
+        );
+        note(Limit::Memory, Evidence::Engine, detail);
+    }
+    if seen.pids >= limits.pids.into() {
+        let detail = format!("{} processes and threads; --pids raises it", limits.pids);
+        note(Limit::Pids, Evidence::Engine, detail);
+    }
+    if seen.ended.exit_code == FILE_SIZE_SIGNAL {
+        let detail = format!("a file of {} bytes; --fsize raises it", limits.fsize);
+        note(Limit::FileSize, Evidence::Engine, detail);
+    }
+    for (truncated, what) in [
+        (seen.stdout_truncated, "standard output"),
+        (seen.stderr_truncated, "standard error"),
+    ] {
+        if truncated {
+            let detail = format!(
+                "{what} was cut after {} bytes; --max-output raises it",
+                spec.max_output
+            );
+            note(Limit::Output, Evidence::Launcher, detail);
+        }
+    }
+    for (limit, says, option) in COMPLAINTS {
+        if says.iter().any(|says| seen.stderr.contains(says)) {
+            let detail = format!("its standard error says so; {option} raises it");
+            note(*limit, Evidence::Program, detail);
+        }
+    }
+    met
+}
+
+/// What programs write when a limit stops them: the texts of strerror(3), and those of runtimes
+/// that have their own.
+const COMPLAINTS: &[(Limit, &[&str], &str)] = &[
+    (
+        Limit::Pids,
+        &[
+            "Resource temporarily unavailable",
+            "can't start new thread",
+            "unable to create native thread",
+            "uv_thread_create",
+            "pthread_create failed",
+        ],
+        "--pids",
+    ),
+    (
+        Limit::Disk,
+        &["No space left on device", "ENOSPC"],
+        "--workspace-size, --tmp-size or --output-size",
+    ),
+    (Limit::FileSize, &["File too large", "EFBIG"], "--fsize"),
+    (
+        Limit::OpenFiles,
+        &["Too many open files", "EMFILE"],
+        "--nofile",
+    ),
+    (
+        Limit::Memory,
+        &[
+            "Cannot allocate memory",
+            "MemoryError",
+            "java.lang.OutOfMemoryError: Java heap space",
+            "JavaScript heap out of memory",
+        ],
+        "--memory",
+    ),
+];
+
+/// Why the init could not execute the command, where that is what ended the run; `None` for a
+/// command that ran and itself exited with 126 or 127.
+pub(super) fn not_executed(ended: &Ended, stderr: &str) -> Option<String> {
+    let code = ended.exit_code;
+    let says_init = |line: &&str| line.starts_with("[FATAL tini") || line.contains("(catatonit:");
+    let line = stderr.lines().find(says_init)?;
+    match code {
+        127 => Some(format!("there is no such command in the image: {line}")),
+        126 => Some(format!("the command cannot be executed: {line}")),
+        _ => None,
+    }
+}
+
+/// What `eclusa run` exits with.
+pub(super) fn exit_code(ended: &Ended, timed_out: bool) -> u8 {
+    if timed_out {
+        return 124;
+    }
+    // Something may be killed for memory while the command itself goes on and ends in order.
+    u8::try_from(ended.exit_code).unwrap_or(125)
+}
+
+/// The signal that ended the run, where it is known: an exit code of 128 and more may be the
+/// program's own choice.
+pub(super) fn signal(ended: &Ended, killed: bool) -> Option<u8> {
+    (killed || (ended.oom_killed && ended.exit_code == 137)).then_some(9)
+}
+
+fn show(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(exit_code: i64) -> Ended {
+        Ended {
+            exit_code,
+            ..Ended::default()
+        }
+    }
+
+    fn met(seen: &Seen<'_>) -> Vec<(Limit, Evidence)> {
+        let spec = RunSpec::new("image", ["true"]);
+        limits(&spec, seen)
+            .into_iter()
+            .map(|reached| (reached.limit, reached.evidence))
+            .collect()
+    }
+
+    #[test]
+    fn the_surest_evidence_names_the_limit() {
+        let seen = Seen {
+            pids: 64,
+            stderr: "sh: fork: Resource temporarily unavailable\nNo space left on device",
+            stdout_truncated: true,
+            stderr_truncated: true,
+            ..Seen::default()
+        };
+        assert_eq!(
+            met(&seen),
+            [
+                (Limit::Pids, Evidence::Engine),
+                (Limit::Output, Evidence::Launcher),
+                (Limit::Disk, Evidence::Program)
+            ]
+        );
+        let killed = Seen {
+            ended: Ended {
+                exit_code: 137,
+                oom_killed: true,
+                error: None,
+            },
+            ..Seen::default()
+        };
+        assert_eq!(met(&killed), [(Limit::Memory, Evidence::Engine)]);
+        let file = Seen {
+            ended: ended(153),
+            ..Seen::default()
+        };
+        assert_eq!(met(&file), [(Limit::FileSize, Evidence::Engine)]);
+        assert_eq!(met(&Seen::default()), []);
+    }
+
+    #[test]
+    fn five_ends_that_look_alike_are_told_apart() {
+        let oom = Ended {
+            exit_code: 137,
+            oom_killed: true,
+            error: None,
+        };
+        let fatal = "[FATAL tini (7)] exec nope failed: No such file or directory\n";
+        for (ended, timed_out, stderr, expected) in [
+            (&ended(137), false, "", (137, None, None)),
+            (&oom, false, "", (137, Some(9), None)),
+            (&ended(137), true, "", (124, Some(9), None)),
+            (
+                &ended(127),
+                false,
+                fatal,
+                (127, None, Some("no such command")),
+            ),
+            (
+                &ended(126),
+                false,
+                "[FATAL tini (7)] exec x failed: Permission denied",
+                (126, None, Some("cannot be executed")),
+            ),
+            (
+                &ended(127),
+                false,
+                "sh: 1: nope: not found",
+                (127, None, None),
+            ),
+        ] {
+            let (code, sent, why) = expected;
+            assert_eq!(exit_code(ended, timed_out), code);
+            assert_eq!(signal(ended, timed_out), sent);
+            let said = not_executed(ended, stderr);
+            assert_eq!(said.is_some(), why.is_some(), "{stderr}");
+            assert!(said.unwrap_or_default().contains(why.unwrap_or_default()));
+        }
+    }
+}

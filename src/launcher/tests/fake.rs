@@ -1,0 +1,204 @@
+//! A backend that does nothing but write down what it is asked, and fails where it is told to.
+
+use std::{
+    sync::{
+        Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use ipnet::IpNet;
+use tokio::sync::Notify;
+
+use crate::launcher::{
+    backend::{
+        AdminCall, Backend, BackendError, ByteStream, Chunk, Ended, Engine, EngineKind, Image,
+        Object, Proxy, Streams, Usage,
+    },
+    plan::{Network, Plan, Volume},
+    spec::Pull,
+};
+
+/// What goes wrong, and how the command behaves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Script {
+    /// How long the command runs; for ever where there is none.
+    pub(super) runs_for: Option<Duration>,
+    pub(super) ended: Ended,
+    pub(super) output: Vec<Chunk>,
+    /// How many ranges are taken before one is free.
+    pub(super) taken_ranges: u32,
+    /// How many registrations meet another run's address.
+    pub(super) taken_addresses: u32,
+    pub(super) fails: Option<&'static str>,
+    pub(super) panics: Option<&'static str>,
+    pub(super) objects: Vec<Object>,
+}
+
+pub(super) struct Fake {
+    engine: Engine,
+    script: Script,
+    calls: Mutex<Vec<String>>,
+    killed: Notify,
+    ranges: AtomicU32,
+    addresses: AtomicU32,
+}
+
+impl Fake {
+    pub(super) fn new(script: Script) -> Self {
+        Self {
+            engine: Engine {
+                kind: EngineKind::Docker,
+                version: "28.0.0".to_owned(),
+                runtime_version: None,
+                is_local: true,
+                socket: None,
+            },
+            ranges: AtomicU32::new(script.taken_ranges),
+            addresses: AtomicU32::new(script.taken_addresses),
+            script,
+            calls: Mutex::default(),
+            killed: Notify::new(),
+        }
+    }
+
+    /// What was asked, in order.
+    pub(super) fn calls(&self) -> Vec<String> {
+        self.calls.lock().unwrap().clone()
+    }
+
+    fn called(&self, what: &str) -> Result<(), BackendError> {
+        self.calls.lock().unwrap().push(what.to_owned());
+        let verb = what.split(' ').next().unwrap();
+        assert_ne!(self.script.panics, Some(verb), "told to panic");
+        if self.script.fails == Some(verb) {
+            return Err(BackendError::Gone {
+                doing: verb.to_owned(),
+                why: "told to".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+fn countdown(counter: &AtomicU32) -> bool {
+    let down = |left: u32| left.checked_sub(1);
+    counter
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, down)
+        .is_ok()
+}
+
+impl Backend for &Fake {
+    fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    async fn image(&self, reference: &str, _: Pull) -> Result<Image, BackendError> {
+        self.called("image")?;
+        Ok(Image {
+            id: format!("sha256:{reference}"),
+            ..Image::default()
+        })
+    }
+
+    async fn subnets(&self) -> Result<Vec<IpNet>, BackendError> {
+        self.called("subnets").map(|()| Vec::new())
+    }
+
+    async fn running_proxy(&self) -> Result<Option<Proxy>, BackendError> {
+        self.proxy().await.map(Some)
+    }
+
+    async fn proxy(&self) -> Result<Proxy, BackendError> {
+        self.called("proxy")?;
+        Ok(Proxy {
+            id: "proxy".to_owned(),
+            hostname: "proxy".to_owned(),
+            socket: None,
+            config: None,
+        })
+    }
+
+    async fn admin(&self, _: &Proxy, call: AdminCall<'_>) -> Result<(u16, Bytes), BackendError> {
+        self.called(call.method)?;
+        if call.method == "PUT" && countdown(&self.addresses) {
+            return Ok((409, Bytes::from(r#"{"detail": "another run's"}"#)));
+        }
+        let summary = r#"{"allowed": [], "denied": [], "dns": [], "more": 7}"#;
+        Ok((200, Bytes::from(summary)))
+    }
+
+    async fn create(&self, plan: &Plan, _: Option<&Proxy>) -> Result<(), BackendError> {
+        self.called("create")?;
+        match &plan.network {
+            Network::Slice(slice) if countdown(&self.ranges) => {
+                Err(BackendError::SubnetTaken(slice.subnet.into()))
+            }
+            Network::Slice(_) | Network::None | Network::Named { .. } => Ok(()),
+        }
+    }
+
+    async fn fill(&self, _: &Plan, _: &Volume, _: ByteStream) -> Result<(), BackendError> {
+        self.called("fill")
+    }
+
+    async fn start(&self, _: &Plan) -> Result<Streams, BackendError> {
+        self.called("start")?;
+        let output = self.script.output.clone().into_iter().map(Ok);
+        Ok(Streams {
+            output: Box::pin(futures_util::stream::iter(output)),
+            input: None,
+        })
+    }
+
+    async fn wait(&self, _: &Plan) -> Result<Ended, BackendError> {
+        self.called("wait")?;
+        let ends = async {
+            match self.script.runs_for {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = ends => Ok(self.script.ended.clone()),
+            () = self.killed.notified() => Ok(Ended { exit_code: 137, ..Ended::default() }),
+        }
+    }
+
+    async fn usage(&self, _: &Plan) -> Result<Usage, BackendError> {
+        Ok(Usage { pids: Some(64) })
+    }
+
+    async fn kill(&self, _: &Plan) -> Result<(), BackendError> {
+        self.called("kill")?;
+        self.killed.notify_one();
+        Ok(())
+    }
+
+    fn collect(&self, _: &Plan, _: &Volume) -> ByteStream {
+        let called = self.called("collect");
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_ustar();
+        header.set_size(2);
+        header.set_mode(0o644);
+        archive
+            .append_data(&mut header, "output/answer", &b"42"[..])
+            .unwrap();
+        let bytes = called.map(|()| Bytes::from(archive.into_inner().unwrap()));
+        Box::pin(futures_util::stream::iter([bytes]))
+    }
+
+    async fn remove(&self, _: &Plan, _: Option<&Proxy>) -> Result<(), BackendError> {
+        self.called("remove")
+    }
+
+    async fn objects(&self) -> Result<Vec<Object>, BackendError> {
+        Ok(self.script.objects.clone())
+    }
+
+    async fn reap(&self, object: &Object) -> Result<bool, BackendError> {
+        self.called(&format!("reap {}", object.id)).map(|()| true)
+    }
+}
