@@ -33,7 +33,7 @@ pub use self::{
     set::{ClientRange, PolicySet, PolicySetError, UnknownProfile},
 };
 use self::{
-    index::{Sought, every_way},
+    index::{Reach, Sought, every_way},
     lists::{Judgement, Lists, Own},
 };
 use crate::destination::{Destination, Host, Name, Scheme};
@@ -86,18 +86,19 @@ pub struct Grants {
 }
 
 impl Grants {
-    /// `self` behind a pointer; the two values that open nothing are not allocated anew.
-    fn shared(self) -> Arc<Self> {
-        static NOTHING: LazyLock<[Arc<Grants>; 2]> = LazyLock::new(|| {
-            [false, true].map(|wildcard| {
-                Arc::new(Grants {
-                    wildcard,
-                    ..Grants::default()
-                })
+    /// The grants that open nothing, allocated once.
+    fn nothing(reach: Reach) -> &'static Arc<Self> {
+        static WHOLE: LazyLock<Arc<Grants>> = LazyLock::new(Arc::default);
+        static BELOW: LazyLock<Arc<Grants>> = LazyLock::new(|| {
+            Arc::new(Grants {
+                wildcard: true,
+                ..Grants::default()
             })
         });
-        let known = NOTHING.iter().find(|known| ***known == self);
-        known.map_or_else(|| Arc::new(self), Arc::clone)
+        match reach {
+            Reach::Whole => &WHOLE,
+            Reach::Below => &BELOW,
+        }
     }
 }
 
@@ -233,22 +234,21 @@ impl Policy {
 
 impl Verdict {
     fn new(judgement: Judgement<'_>) -> Self {
-        let (decision, reason, entry, grants) = match judgement {
-            Judgement::Allowed(entry, grants) => {
-                (Decision::Allow, Reason::Allowlisted, Some(entry), grants)
+        let nothing = || Arc::clone(Grants::nothing(Reach::Whole));
+        let (decision, reason, place, grants) = match judgement {
+            Judgement::Allowed(place, grants) => {
+                (Decision::Allow, Reason::Allowlisted, Some(place), grants)
             }
-            Judgement::Denied(entry) => {
-                let nothing = Grants::default().shared();
-                (Decision::Deny, Reason::DeniedByRule, Some(entry), nothing)
+            Judgement::Denied(place) => {
+                let denied = Reason::DeniedByRule;
+                (Decision::Deny, denied, Some(place), nothing())
             }
-            Judgement::Refused(reason, entry) => {
-                (Decision::Deny, reason, entry, Grants::default().shared())
-            }
+            Judgement::Refused(reason, place) => (Decision::Deny, reason, place, nothing()),
         };
         Self {
             decision,
             reason,
-            rule: entry.map(|entry| Arc::clone(&entry.place)),
+            rule: place.map(Arc::clone),
             grants,
         }
     }

@@ -46,7 +46,7 @@ fn in_order<'a>(
     index: &'a Index,
     destination: &Destination,
 ) -> impl Iterator<Item = (&'a Index, &'a Entry)> {
-    let mut entries: Vec<&Entry> = index.entries().iter().map(AsRef::as_ref).collect();
+    let mut entries: Vec<&Entry> = index.entries().iter().collect();
     entries.sort_by_key(|entry| {
         let hosts = &entry.pattern.hosts;
         Reverse(hosts.matches(&destination.host).then(|| specificity(hosts)))

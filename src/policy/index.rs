@@ -11,7 +11,10 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 pub(super) use self::sought::Sought;
-use self::{names::Names, slots::Slots, sought::LabelCounts};
+use self::{
+    names::Names,
+    slots::{Answer, Slots},
+};
 use super::{Grants, HostPattern, Pattern, Rule, RuleConflict};
 use crate::destination::{Host, Name, Scheme, address::canonical_range};
 
@@ -28,31 +31,29 @@ pub(super) enum Purpose {
 #[derive(Debug)]
 pub(super) struct Index {
     purpose: Purpose,
-    entries: Vec<Arc<Entry>>,
-    names: Names,
+    entries: Vec<Entry>,
+    /// Patterns that are the name.
+    exact: Names,
+    /// `.name`, for the name itself.
+    at: Names,
+    /// `.name` and `*.name`, for the names below.
+    below: Names,
     literals: HashMap<IpAddr, Slots, FixedState>,
-    /// The label counts of the names at which something is said of the name itself.
-    whole: LabelCounts,
-    /// The label counts of the names at which something is said of the names below.
-    below: LabelCounts,
 }
 
-/// A rule, compiled.
+/// A rule as it is explained; what a decision needs of it stands in the tables.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) place: Arc<str>,
     pub(super) pattern: Pattern,
-    /// For the host that the pattern spells out.
-    grants: Arc<Grants>,
-    /// For a name below it.
-    grants_below: Arc<Grants>,
 }
 
 /// The most specific rule that covers a destination.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Match<'a> {
-    pub(super) entry: &'a Arc<Entry>,
-    pub(super) reach: Reach,
+    pub(super) place: &'a Arc<str>,
+    /// What it opens besides the way itself.
+    pub(super) grants: &'a Arc<Grants>,
 }
 
 /// How a pattern reached a host.
@@ -70,7 +71,7 @@ pub(super) enum Found<'a> {
     /// A rule covers it.
     Rule(Match<'a>),
     /// The rule names the host, and no rule names the host with this port.
-    OtherPorts(&'a Arc<Entry>),
+    OtherPorts(&'a Arc<str>),
     /// No rule names the host.
     Nothing,
 }
@@ -88,9 +89,11 @@ impl Index {
         let mut index = Self::empty(purpose);
         let mut conflicts = Vec::new();
         for rule in rules {
-            let entry = Arc::new(Entry::new(rule, purpose));
-            index.insert(&entry, &mut conflicts);
-            index.entries.push(entry);
+            index.insert(&rule, &mut conflicts);
+            index.entries.push(Entry {
+                place: rule.place,
+                pattern: rule.pattern,
+            });
         }
         if conflicts.is_empty() {
             return Ok(index);
@@ -107,15 +110,15 @@ impl Index {
         Self {
             purpose,
             entries: Vec::new(),
-            names: Names::default(),
+            exact: Names::default(),
+            at: Names::default(),
+            below: Names::default(),
             literals: HashMap::default(),
-            whole: LabelCounts::default(),
-            below: LabelCounts::default(),
         }
     }
 
     /// The rules in the order in which they were given.
-    pub(super) fn entries(&self) -> &[Arc<Entry>] {
+    pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
@@ -124,8 +127,9 @@ impl Index {
         let way = (sought.destination.port, sought.destination.scheme);
         let mut names_host = None;
         let found = self.visit(sought, |slots, reach| {
-            if let Some(entry) = slots.covering(way) {
-                return ControlFlow::Break(Match { entry, reach });
+            if let Some((place, grants)) = slots.covering(way) {
+                let grants = grants.unwrap_or_else(|| Grants::nothing(reach));
+                return ControlFlow::Break(Match { place, grants });
             }
             names_host = names_host.or_else(|| slots.first());
             ControlFlow::Continue(())
@@ -137,7 +141,7 @@ impl Index {
     }
 
     /// The most specific rule that covers every port and scheme of the host.
-    pub(super) fn find_every_port(&self, sought: &Sought<'_>) -> Option<&Arc<Entry>> {
+    pub(super) fn find_every_port(&self, sought: &Sought<'_>) -> Option<&Arc<str>> {
         let found = self.visit(sought, |slots, _| {
             slots
                 .every()
@@ -173,23 +177,20 @@ impl Index {
                 };
             }
         };
-        if self.whole.contains(sought.labels())
-            && let Some(node) = self.names.find(name.as_str())
-        {
-            if node.exact.any() {
-                visit(&node.exact, Reach::Whole)?;
-            }
-            if node.at.any() && self.wildcard_covers(name) {
-                visit(&node.at, Reach::Whole)?;
-            }
+        let labels = sought.labels();
+        if let Some(slots) = self.exact.find(sought, labels) {
+            visit(slots, Reach::Whole)?;
         }
-        for labels in self.below.under(sought.labels()) {
-            let suffix = sought.suffix(labels);
-            if let Some(node) = suffix.and_then(|suffix| self.names.find(suffix))
-                && node.below.any()
+        if let Some(slots) = self.at.find(sought, labels)
+            && self.wildcard_covers(name)
+        {
+            visit(slots, Reach::Whole)?;
+        }
+        for labels in self.below.labels_under(labels) {
+            if let Some(slots) = self.below.find(sought, labels)
                 && self.wildcard_covers(name)
             {
-                visit(&node.below, Reach::Below)?;
+                visit(slots, Reach::Below)?;
             }
         }
         ControlFlow::Continue(())
@@ -213,76 +214,45 @@ impl Index {
         }
     }
 
-    fn insert(&mut self, entry: &Arc<Entry>, conflicts: &mut Vec<RuleConflict>) {
-        let name = match &entry.pattern.hosts {
+    fn insert(&mut self, rule: &Rule, conflicts: &mut Vec<RuleConflict>) {
+        let ports = &rule.pattern.ports;
+        let purpose = self.purpose;
+        let mut add = |slots: &mut Slots, reach| {
+            slots.insert(ports, answer(rule, purpose, reach), conflicts);
+        };
+        match &rule.pattern.hosts {
             HostPattern::Exact(Host::Ip(address)) => {
                 let slots = self.literals.entry(address.to_canonical()).or_default();
-                return slots.insert(entry, conflicts);
+                add(slots, Reach::Whole);
             }
-            HostPattern::Exact(Host::Name(name))
-            | HostPattern::Below(name)
-            | HostPattern::AtOrBelow(name) => name,
-        };
-        let node = self.names.node(name);
-        match &entry.pattern.hosts {
-            HostPattern::Exact(_) => {
-                self.whole.insert(name.label_count());
-                node.exact.insert(entry, conflicts);
-            }
-            HostPattern::Below(_) => {
-                self.below.insert(name.label_count());
-                node.below.insert(entry, conflicts);
-            }
-            HostPattern::AtOrBelow(_) => {
-                self.whole.insert(name.label_count());
-                self.below.insert(name.label_count());
-                node.at.insert(entry, conflicts);
-                node.below.insert(entry, conflicts);
+            HostPattern::Exact(Host::Name(name)) => add(self.exact.slots(name), Reach::Whole),
+            HostPattern::Below(name) => add(self.below.slots(name), Reach::Below),
+            HostPattern::AtOrBelow(name) => {
+                add(self.at.slots(name), Reach::Whole);
+                add(self.below.slots(name), Reach::Below);
             }
         }
     }
 }
 
-impl Entry {
-    fn new(rule: Rule, purpose: Purpose) -> Self {
-        let mut addresses: Vec<_> = match purpose {
-            Purpose::Allow => rule.addresses.into_iter().map(canonical_range).collect(),
-            Purpose::Deny => Vec::new(),
-        };
-        if let (HostPattern::Exact(Host::Ip(address)), Purpose::Allow) =
-            (&rule.pattern.hosts, purpose)
-        {
-            addresses.push(address.to_canonical().into());
+/// What `rule` answers for the hosts that it reaches so.
+fn answer(rule: &Rule, purpose: Purpose, reach: Reach) -> Answer {
+    let nothing = Grants::nothing(reach);
+    let mut grants = Grants::clone(nothing);
+    if purpose == Purpose::Allow {
+        grants.opaque = rule.opaque;
+        grants
+            .addresses
+            .extend(rule.addresses.iter().copied().map(canonical_range));
+        if let HostPattern::Exact(Host::Ip(address)) = &rule.pattern.hosts {
+            grants.addresses.push(address.to_canonical().into());
         }
-        addresses.sort_unstable();
-        addresses.dedup();
-        let opaque = rule.opaque && purpose == Purpose::Allow;
-        let grants = |wildcard| Grants {
-            addresses: addresses.clone(),
-            opaque,
-            wildcard,
-        };
-        Self {
-            place: rule.place,
-            grants: grants(false).shared(),
-            grants_below: grants(true).shared(),
-            pattern: rule.pattern,
-        }
+        grants.addresses.sort_unstable();
+        grants.addresses.dedup();
     }
-
-    /// What the rule opens besides the way itself, apart from how it was reached.
-    fn grants_the_same(&self, other: &Self) -> bool {
-        self.grants == other.grants
-    }
-}
-
-impl Match<'_> {
-    /// What the rule opens besides the way itself.
-    pub(super) fn grants(&self) -> &Arc<Grants> {
-        match self.reach {
-            Reach::Whole => &self.entry.grants,
-            Reach::Below => &self.entry.grants_below,
-        }
+    Answer {
+        place: Arc::clone(&rule.place),
+        grants: (grants != **nothing).then(|| Arc::new(grants)),
     }
 }
 

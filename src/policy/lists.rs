@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     EchMode, Grants, Mode, Pattern, Profile, Reason, Rule, RuleConflict,
-    index::{Entry, Found, Index, Match, Purpose, Sought},
+    index::{Found, Index, Match, Purpose, Sought},
 };
 use crate::destination::Host;
 
@@ -27,13 +27,13 @@ pub(super) struct Own {
     pub(super) ceiling: Option<Arc<Lists>>,
 }
 
-/// What lists say, before report mode.
+/// What lists say, before report mode, and the place of the rule that says it.
 #[derive(Debug)]
 pub(super) enum Judgement<'a> {
-    Allowed(&'a Arc<Entry>, Arc<Grants>),
-    Denied(&'a Arc<Entry>),
-    /// With the entry that names the host and not the port, if there is one.
-    Refused(Reason, Option<&'a Arc<Entry>>),
+    Allowed(&'a Arc<str>, Arc<Grants>),
+    Denied(&'a Arc<str>),
+    /// With the rule that names the host and not the port, if there is one.
+    Refused(Reason, Option<&'a Arc<str>>),
 }
 
 impl Judgement<'_> {
@@ -71,11 +71,11 @@ impl Lists {
     /// Deny beats allow, whatever the order and however specific.
     pub(super) fn judge(&self, sought: &Sought<'_>) -> Judgement<'_> {
         if let Found::Rule(denied) = self.deny.find(sought) {
-            return Judgement::Denied(denied.entry);
+            return Judgement::Denied(denied.place);
         }
         match allowed(&self.allow, sought) {
-            Ok(found) => Judgement::Allowed(found.entry, Arc::clone(found.grants())),
-            Err((reason, entry)) => Judgement::Refused(reason, entry),
+            Ok(found) => Judgement::Allowed(found.place, Arc::clone(found.grants)),
+            Err((reason, place)) => Judgement::Refused(reason, place),
         }
     }
 }
@@ -108,17 +108,17 @@ impl Own {
     pub(super) fn judge(&self, sought: &Sought<'_>) -> Judgement<'_> {
         let found = match allowed(&self.allow, sought) {
             Ok(found) => found,
-            Err((reason, entry)) => return Judgement::Refused(reason, entry),
+            Err((reason, place)) => return Judgement::Refused(reason, place),
         };
         if let Found::Rule(denied) = self.every_deny.find(sought) {
-            return Judgement::Denied(denied.entry);
+            return Judgement::Denied(denied.place);
         }
         let Some(ceiling) = &self.ceiling else {
-            return Judgement::Allowed(found.entry, Arc::clone(found.grants()));
+            return Judgement::Allowed(found.place, Arc::clone(found.grants));
         };
         match ceiling.judge(sought) {
             Judgement::Allowed(_, grants) => {
-                Judgement::Allowed(found.entry, bounded(&found, grants))
+                Judgement::Allowed(found.place, bounded(&found, grants))
             }
             refused @ (Judgement::Denied(_) | Judgement::Refused(..)) => refused,
         }
@@ -128,7 +128,7 @@ impl Own {
 /// The grants of the ceiling's rule. Who chose the labels of the name is for the run's own entry
 /// to say.
 fn bounded(own: &Match<'_>, ceiling: Arc<Grants>) -> Arc<Grants> {
-    let wildcard = own.grants().wildcard;
+    let wildcard = own.grants.wildcard;
     if ceiling.wildcard == wildcard {
         return ceiling;
     }
@@ -136,16 +136,19 @@ fn bounded(own: &Match<'_>, ceiling: Arc<Grants>) -> Arc<Grants> {
         wildcard,
         ..Grants::clone(&ceiling)
     };
-    grants.shared()
+    if grants == **own.grants {
+        return Arc::clone(own.grants);
+    }
+    Arc::new(grants)
 }
 
 fn allowed<'a>(
     allow: &'a Index,
     sought: &Sought<'_>,
-) -> Result<Match<'a>, (Reason, Option<&'a Arc<Entry>>)> {
+) -> Result<Match<'a>, (Reason, Option<&'a Arc<str>>)> {
     match allow.find(sought) {
         Found::Rule(found) => Ok(found),
-        Found::OtherPorts(entry) => Err((Reason::PortNotAllowed, Some(entry))),
+        Found::OtherPorts(place) => Err((Reason::PortNotAllowed, Some(place))),
         Found::Nothing => match &sought.destination.host {
             Host::Ip(_) => Err((Reason::IpLiteral, None)),
             Host::Name(_) => Err((Reason::NotAllowlisted, None)),

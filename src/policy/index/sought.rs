@@ -24,20 +24,22 @@ impl<'a> Sought<'a> {
             Host::Name(name) => name.as_str(),
             Host::Ip(_) => "",
         };
-        let mut starts = [0; 128];
-        let mut labels = 1;
-        for dot in memchr::memchr_iter(b'.', name.as_bytes()) {
-            if let (Some(start), Ok(next)) = (starts.get_mut(labels), u8::try_from(dot + 1)) {
-                *start = next;
-            }
-            labels += 1;
-        }
-        Self {
+        let mut sought = Self {
             destination,
             name,
-            labels,
-            starts,
+            labels: 1,
+            starts: [0; 128],
+        };
+        for (at, octet) in name.bytes().enumerate() {
+            if octet == b'.' {
+                let start = sought.starts.get_mut(sought.labels);
+                if let (Some(start), Ok(next)) = (start, u8::try_from(at + 1)) {
+                    *start = next;
+                }
+                sought.labels += 1;
+            }
         }
+        sought
     }
 
     /// How many labels the name has.
