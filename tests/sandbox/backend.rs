@@ -1,16 +1,18 @@
 //! The engine's side of the launcher: plans made and applied through the library, on a real engine.
 
-use std::{env, path::PathBuf, process::Command};
+mod inside;
+mod network;
+mod volumes;
 
-use bytes::Bytes;
+use std::{env, path::Path, process::Command};
+
 use eclusa::{
     launcher::{
         backend::{
-            Backend, BackendError, Chunk, Ended, Image, Object, ObjectKind, Proxy, Streams,
-            docker::Docker,
+            Backend, BackendError, Chunk, Ended, Object, ObjectKind, Proxy, Streams, docker::Docker,
         },
-        plan::{Facts, Labels, Network, Owner, Plan, Process, plan},
-        spec::{NetworkChoice, Pull, RunSpec},
+        plan::{Facts, InputFacts, Labels, Owner, Plan, Process, plan},
+        spec::{Pull, RunSpec},
     },
     record::RunId,
 };
@@ -61,17 +63,42 @@ struct Run {
 
 impl Run {
     async fn new(id: &str, spec: &RunSpec) -> Self {
-        Self::on(id, spec, None, None).await
+        Self::with(id, spec, None, None).await
     }
 
-    async fn on(id: &str, spec: &RunSpec, slice: Option<Ipv4Net>, proxy: Option<Proxy>) -> Self {
+    /// On a slice at that range.
+    async fn on(id: &str, spec: &RunSpec, slice: &str, proxy: Option<Proxy>) -> Self {
+        let mut run = Self::with(id, spec, Some(slice.parse().unwrap()), None).await;
+        run.proxy = proxy;
+        run
+    }
+
+    /// With room for a copied input.
+    async fn copying(id: &str, spec: &RunSpec, input: InputFacts) -> Self {
+        Self::with(id, spec, None, Some(input)).await
+    }
+
+    async fn with(
+        id: &str,
+        spec: &RunSpec,
+        slice: Option<Ipv4Net>,
+        input: Option<InputFacts>,
+    ) -> Self {
         let engine = engine().await;
         let image = engine.image(&spec.image, Pull::Never).await.unwrap();
-        let plan = planned(id, spec, &image, slice);
+        let labels = labels(id);
+        let facts = Facts {
+            labels: &labels,
+            image: &image,
+            slice,
+            resolv_conf: None,
+            input,
+            has_ipv6: Path::new("/proc/sys/net/ipv6").exists(),
+        };
         Self {
+            plan: plan(spec, &facts).unwrap(),
             engine,
-            plan,
-            proxy,
+            proxy: None,
         }
     }
 
@@ -136,19 +163,6 @@ impl Drop for Run {
         );
         attempt(Command::new("sh").args(["-c", &script]));
     }
-}
-
-fn planned(id: &str, spec: &RunSpec, image: &Image, slice: Option<Ipv4Net>) -> Plan {
-    let labels = labels(id);
-    let facts = Facts {
-        labels: &labels,
-        image,
-        slice,
-        resolv_conf: None,
-        input: None,
-        has_ipv6: PathBuf::from("/proc/sys/net/ipv6").exists(),
-    };
-    plan(spec, &facts).unwrap()
 }
 
 fn python(script: &str) -> RunSpec {
@@ -299,15 +313,22 @@ fn resident() -> usize {
 #[ignore = "needs Docker"]
 async fn a_kill_ends_everything_at_any_time_and_any_number_of_times() {
     let script =
-        "trap '' TERM; setsid sh -c 'while :; do sleep 1; done' & while :; do sleep 1; done";
+        "trap '' TERM; setsid sh -c 'echo; while :; do sleep 1; done' & while :; do sleep 1; done";
     let run = Run::new("backend-kill", &shell(script)).await;
     run.engine.kill(&run.plan).await.unwrap();
     run.remove().await;
     run.create().await.unwrap();
     run.engine.kill(&run.plan).await.unwrap();
-    let streams = run.start().await;
+    let mut streams = run.start().await;
+    assert!(
+        streams
+            .output
+            .next()
+            .await
+            .is_some_and(|chunk| chunk.is_ok())
+    );
     let usage = run.engine.usage(&run.plan).await.unwrap();
-    assert!(usage.pids.is_some_and(|pids| pids >= 2), "{usage:?}");
+    assert!(usage.pids.is_some_and(|pids| pids >= 3), "{usage:?}");
     run.engine.kill(&run.plan).await.unwrap();
     let ended = run.engine.wait(&run.plan).await.unwrap();
     assert_eq!((ended.exit_code, ended.oom_killed), (137, false));

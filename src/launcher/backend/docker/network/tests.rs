@@ -3,6 +3,8 @@ use bollard::models::EndpointResource;
 use super::*;
 use crate::launcher::{backend::docker::sample::plan_with_everything, plan::Network};
 
+type Change = fn(&mut NetworkInspect);
+
 fn engine(kind: EngineKind, version: &str) -> Engine {
     Engine {
         kind,
@@ -74,7 +76,6 @@ fn a_slice_keeps_the_host_off_it_in_every_way_that_the_engine_knows() {
 fn a_slice_that_is_not_as_asked_is_refused_and_the_field_named() {
     let (slice, request) = asked(&engine(EngineKind::Docker, "28.5.2"));
     hold(&slice, &request, &report(&request), &proxy()).unwrap();
-    type Change = fn(&mut NetworkInspect);
     let changes: [(&str, Change); 10] = [
         ("Name", |got| got.name = Some("other".to_owned())),
         ("Driver", |got| got.driver = Some("macvlan".to_owned())),

@@ -15,7 +15,7 @@ const REPORTS: [(&str, &str); 3] = [
 
 /// One change to each field that an engine reports: where, and what stands there then.
 fn changes() -> Vec<(&'static str, Value)> {
-    [resources(), host(), config(), rest()].concat()
+    [resources(), host(), more_of_the_host(), config(), rest()].concat()
 }
 
 fn resources() -> Vec<(&'static str, Value)> {
@@ -98,6 +98,11 @@ fn host() -> Vec<(&'static str, Value)> {
         ("/HostConfig/IpcMode", json!("shareable")),
         ("/HostConfig/Isolation", json!("process")),
         ("/HostConfig/Links", json!(["/a:/b/a"])),
+    ]
+}
+
+fn more_of_the_host() -> Vec<(&'static str, Value)> {
+    vec![
         ("/HostConfig/LogConfig/Type", json!("json-file")),
         ("/HostConfig/LogConfig/Config", json!({"max-size": "1m"})),
         ("/HostConfig/MaskedPaths", json!([])),
