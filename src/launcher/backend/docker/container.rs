@@ -4,7 +4,10 @@
 
 mod host;
 
-use std::{collections::HashMap, net::Ipv4Addr};
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::Ipv4Addr,
+};
 
 use bollard::models::{
     ContainerCreateBody, EndpointIpamConfig, EndpointSettings, HealthConfig, NetworkingConfig,
@@ -18,6 +21,9 @@ use crate::launcher::{
 
 /// Whom the holder runs as; it only sleeps.
 const HOLDER_USER: User = User::NOBODY;
+
+/// The label that says what a container of ours is.
+const ROLE: &str = "eclusa.role";
 
 /// A container to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +70,7 @@ pub(super) fn sandbox(plan: &Plan) -> Result<Container, BackendError> {
             cmd: Some(words.collect()),
             image: Some(sandbox.image.clone()),
             working_dir: Some(sandbox.workdir.clone()),
-            labels: Some(labels.clone().into_iter().collect()),
+            labels: Some(labelled(labels, "sandbox")),
             host_config: Some(host::of_sandbox(sandbox, network_mode)?),
             networking_config: Some(NetworkingConfig {
                 endpoints_config: Some(endpoints),
@@ -89,7 +95,7 @@ pub(super) fn holder(plan: &Plan, holder: &Holder, image: &str) -> Result<Contai
             cmd: Some(vec!["hold".to_owned()]),
             image: Some(image.to_owned()),
             working_dir: Some("/".to_owned()),
-            labels: Some(plan.labels.clone().into_iter().collect()),
+            labels: Some(labelled(&plan.labels, "holder")),
             host_config: Some(host::of_holder(plan, holder)?),
             ..inert()
         },
@@ -112,6 +118,13 @@ fn inert() -> ContainerCreateBody {
         stop_timeout: Some(0),
         ..ContainerCreateBody::default()
     }
+}
+
+/// The plan's labels and the container's role. Security: a container inherits every label of its
+/// image that is not stated, and one of the proxy's would make it pass for the proxy.
+fn labelled(labels: &BTreeMap<String, String>, role: &str) -> HashMap<String, String> {
+    let role = (ROLE.to_owned(), role.to_owned());
+    labels.clone().into_iter().chain([role]).collect()
 }
 
 /// The network mode, and the endpoints by the names of their networks.

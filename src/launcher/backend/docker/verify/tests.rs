@@ -166,7 +166,6 @@ fn config() -> Vec<(&'static str, Value)> {
         ("/Config/Labels", json!({})),
         ("/Config/Labels/eclusa.run", json!("another")),
         ("/Config/Labels/eclusa.role", json!("proxy")),
-        ("/Config/Labels/eclusa.other", json!("")),
         ("/Config/NetworkDisabled", json!(true)),
         ("/Config/OpenStdin", json!(false)),
         ("/Config/StdinOnce", json!(false)),
