@@ -18,6 +18,7 @@ use crate::{
 /// Both streams on their way to ours; with `--json` there is nothing to show.
 pub(super) struct Show {
     live: Option<mpsc::UnboundedReceiver<Chunk>>,
+    is_silent: bool,
     stdout: Passthrough<tokio::fs::File>,
     stderr: Passthrough<tokio::fs::File>,
 }
@@ -40,6 +41,7 @@ impl Show {
         };
         let show = Self {
             live: (!args.json).then_some(receive),
+            is_silent: args.json,
             stdout: Passthrough::new(
                 duplicate(&io::stdout())?,
                 StreamName::Stdout,
@@ -81,6 +83,9 @@ impl Show {
 
     /// Says where a stream was cut.
     pub(super) async fn finish(self, record: &RunRecord) {
+        if self.is_silent {
+            return;
+        }
         for finished in [
             self.stdout.finish(record.stdout_bytes).await,
             self.stderr.finish(record.stderr_bytes).await,
