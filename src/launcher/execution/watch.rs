@@ -1,7 +1,8 @@
 //! A command from its start to its confirmed death.
 
-use std::{cell::Cell, time::Duration};
+use std::{cell::Cell, pin::Pin, time::Duration};
 
+use futures_util::{FutureExt, future::FusedFuture};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::{
@@ -51,7 +52,7 @@ impl<B: Backend> Execution<'_, B> {
         let mut kept = Kept::new(self.spec.max_output, io.live);
         let pids = Cell::new(0);
         let (end, ended, duration) = {
-            let mut drain = std::pin::pin!(drain(output, &mut kept));
+            let mut drain = std::pin::pin!(drain(output, &mut kept).map(said).fuse());
             let mut wait = std::pin::pin!(self.backend.wait(plan));
             let alongside = async {
                 tokio::join!(
@@ -61,29 +62,23 @@ impl<B: Backend> Execution<'_, B> {
                 );
             };
             let mut alongside = std::pin::pin!(alongside);
-            let mut drained = false;
-            let end = loop {
+            let (end, ended) = loop {
                 tokio::select! {
                     biased;
                     ended = &mut wait => break (End::Itself, Some(ended)),
                     () = sleep_until(started + self.spec.timeout) => break (End::Timeout, None),
                     signal = io.stop.wait() => break (End::Signal(signal), None),
-                    result = &mut drain, if !drained => {
-                        drained = true;
-                        if let Err(error) = result {
-                            tracing::debug!(%error, "the output ended before the command");
-                        }
-                    }
+                    () = &mut drain => {}
                     () = &mut alongside => {}
                 }
             };
-            let (end, ended) = end;
             let ended = match ended {
                 Some(ended) => ended,
-                None => self.kill(plan, wait).await,
+                // An engine tells of a death only once it has passed on what was written.
+                None => while_polling(self.kill(plan, wait), drain.as_mut()).await,
             };
             let duration = started.elapsed();
-            if !drained && timeout(LAST_WORDS, drain).await.is_err() {
+            if !drain.is_terminated() && timeout(LAST_WORDS, drain).await.is_err() {
                 tracing::warn!(run = %plan.run, "the engine did not end the output of a dead command");
             }
             (end, ended, duration)
@@ -130,5 +125,24 @@ impl<B: Backend> Execution<'_, B> {
                 pids.set(pids.get().max(usage.pids.unwrap_or_default()));
             }
         }
+    }
+}
+
+/// What a failed reading of the output means is seen from how the command ended.
+fn said(drained: Result<(), BackendError>) {
+    if let Err(error) = drained {
+        tracing::debug!(%error, "the output ended before the command");
+    }
+}
+
+/// Waits for `main`, and lets `side` go on meanwhile.
+async fn while_polling<T>(main: impl Future<Output = T>, side: Pin<&mut impl FusedFuture>) -> T {
+    let side = async {
+        side.await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        done = main => done,
+        never = side => never,
     }
 }

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use ipnet::IpNet;
 use tokio::sync::Notify;
 
@@ -41,7 +42,8 @@ pub(super) struct Fake {
     engine: Engine,
     script: Script,
     calls: Mutex<Vec<String>>,
-    killed: Notify,
+    killed: Arc<Notify>,
+    dead: Arc<Notify>,
     ranges: AtomicU32,
     addresses: AtomicU32,
 }
@@ -60,7 +62,8 @@ impl Fake {
             addresses: AtomicU32::new(script.taken_addresses),
             script,
             calls: Mutex::default(),
-            killed: Notify::new(),
+            killed: Arc::default(),
+            dead: Arc::default(),
         }
     }
 
@@ -146,25 +149,34 @@ impl Backend for &Fake {
 
     async fn start(&self, _: &Plan) -> Result<Streams, BackendError> {
         self.called("start")?;
-        let output = self.script.output.clone().into_iter().map(Ok);
+        let output = stream::iter(self.script.output.clone()).map(Ok);
+        let (killed, dead) = (Arc::clone(&self.killed), Arc::clone(&self.dead));
+        let is_endless = self.script.runs_for.is_none();
+        // As an engine does, which tells of a death once somebody has taken what was written.
+        let last_words = async move {
+            if is_endless {
+                killed.notified().await;
+            }
+            dead.notify_one();
+        };
+        let last_words = stream::once(last_words).filter_map(async |()| None);
         Ok(Streams {
-            output: Box::pin(futures_util::stream::iter(output)),
+            output: Box::pin(output.chain(last_words)),
             input: None,
         })
     }
 
     async fn wait(&self, _: &Plan) -> Result<Ended, BackendError> {
         self.called("wait")?;
-        let ends = async {
-            match self.script.runs_for {
-                Some(time) => tokio::time::sleep(time).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            () = ends => Ok(self.script.ended.clone()),
-            () = self.killed.notified() => Ok(Ended { exit_code: 137, ..Ended::default() }),
+        if let Some(time) = self.script.runs_for {
+            tokio::time::sleep(time).await;
+            return Ok(self.script.ended.clone());
         }
+        self.dead.notified().await;
+        Ok(Ended {
+            exit_code: 137,
+            ..Ended::default()
+        })
     }
 
     async fn usage(&self, _: &Plan) -> Result<Usage, BackendError> {
@@ -187,7 +199,7 @@ impl Backend for &Fake {
             .append_data(&mut header, "output/answer", &b"42"[..])
             .unwrap();
         let bytes = called.map(|()| Bytes::from(archive.into_inner().unwrap()));
-        Box::pin(futures_util::stream::iter([bytes]))
+        Box::pin(stream::iter([bytes]))
     }
 
     async fn remove(&self, _: &Plan, _: Option<&Proxy>) -> Result<(), BackendError> {
