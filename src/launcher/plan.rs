@@ -69,7 +69,7 @@ pub struct Sandbox {
     pub pids: u32,
     /// Resource limits by their name in `ulimit`s, soft and hard alike.
     pub ulimits: BTreeMap<String, u64>,
-    /// `/dev/shm`, in bytes.
+    /// The engine's own `/dev/shm`, in bytes; one of `tmpfs` stands over it.
     pub shm: u64,
     /// File systems in memory.
     pub tmpfs: Vec<Tmpfs>,

@@ -58,6 +58,9 @@ pub(super) fn tmpfs(
         inodes: hardening::inodes(size),
     };
     let mut tmpfs = vec![
+        // Security: the engine's own has a size, but as many files as memory holds, and a million
+        // of them take a kernel seconds to remove.
+        of("/dev/shm", hardening::SHM.min(spec.limits.memory)),
         of("/workspace", spec.limits.workspace),
         of("/tmp", spec.limits.tmp),
     ];
