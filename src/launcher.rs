@@ -20,6 +20,7 @@ pub mod capture;
 pub mod input;
 pub mod output;
 pub mod plan;
+pub mod proxy;
 pub mod spec;
 
 mod escape;

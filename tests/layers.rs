@@ -78,7 +78,11 @@ fn only_the_engine_backend_knows_the_engine_client() {
 }
 
 /// Files of the launcher that decide: values in, values out.
-const PURE: &[&str] = &["src/launcher/spec", "src/launcher/plan"];
+const PURE: &[&str] = &[
+    "src/launcher/spec",
+    "src/launcher/plan",
+    "src/launcher/proxy",
+];
 
 #[test]
 fn what_decides_on_a_sandbox_is_pure() {
