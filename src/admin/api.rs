@@ -11,7 +11,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, header};
 use serde::{Deserialize, Serialize};
 
-use super::{Admin, metrics};
+use super::{Admin, metrics, reload::ReloadError};
 use crate::{
     egress::{Registration, RegistrationError, runs::Run},
     policy::{Pattern, PatternError},
@@ -73,8 +73,8 @@ enum Problem {
     Expiry(String),
     #[error(transparent)]
     Registration(#[from] RegistrationError),
-    #[error("{0}")]
-    Reload(String),
+    #[error(transparent)]
+    Reload(#[from] ReloadError),
 }
 
 impl Problem {
@@ -230,7 +230,7 @@ fn healthz(admin: &Admin) -> Answer {
 fn reload(admin: &Admin) -> Result<Answer, Problem> {
     match admin.reloader.reload() {
         Ok(reloaded) => Ok(json(StatusCode::OK, &reloaded)),
-        Err(error) => Err(Problem::Reload(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -246,12 +246,17 @@ fn metrics_text(admin: &Admin) -> Answer {
 /// RFC 9457.
 fn problem_document(problem: &Problem) -> Answer {
     let status = problem.status();
-    let body = serde_json::json!({
+    let mut body = serde_json::json!({
         "type": "about:blank",
         "title": status.canonical_reason(),
         "status": status.as_u16(),
         "detail": problem.to_string(),
     });
+    if let (Problem::Reload(ReloadError::NeedsRestart(keys)), Some(members)) =
+        (problem, body.as_object_mut())
+    {
+        members.insert("needs_restart".to_owned(), keys.as_slice().into());
+    }
     answer(
         status,
         "application/problem+json",

@@ -1,6 +1,6 @@
 //! One call of the admin socket, from the other side.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -25,6 +25,9 @@ pub enum CallError {
     /// The connection broke.
     #[error("the admin socket did not answer: {0}")]
     Http(#[from] hyper::Error),
+    /// There is no answer in time.
+    #[error("the admin socket did not answer within {} s", .0.as_secs())]
+    Silent(Duration),
 }
 
 /// Calls `method path` with a JSON body, empty for none.
