@@ -3,12 +3,14 @@
 mod admin;
 mod check;
 mod config_file;
+mod down;
 mod engine;
 mod health;
 mod hold;
 mod run;
 mod serve;
 mod telemetry;
+mod up;
 
 #[cfg(test)]
 mod tests;
@@ -105,6 +107,10 @@ enum Command {
     Serve(serve::ServeArgs),
     /// Run one command in a fresh sandbox, and remove the sandbox.
     Run(Box<run::RunArgs>),
+    /// Start the proxy container that `run` uses, or bring it to what is asked for.
+    Up(up::UpArgs),
+    /// Stop the proxy container and remove it; its audit log is kept.
+    Down(down::DownArgs),
     /// Validate a configuration, or say what it decides on destinations, without any network
     /// traffic.
     Check(check::CheckArgs),
@@ -193,6 +199,8 @@ fn dispatch(
     match command {
         Command::Serve(args) => serve::run(args, environment),
         Command::Run(args) => run::run(args, environment, out, err),
+        Command::Up(args) => up::run(args, environment, out),
+        Command::Down(args) => down::run(args, environment, out),
         Command::Check(args) => check::run(args, environment, out),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),

@@ -32,6 +32,8 @@ impl Telemetry {
         let default = match cli.command {
             Command::Serve(_) => "info",
             Command::Run(_)
+            | Command::Up(_)
+            | Command::Down(_)
             | Command::Check(_)
             | Command::Health(_)
             | Command::Admin(_)

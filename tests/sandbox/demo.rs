@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::docker::attempt;
+use crate::docker::{attempt, the_proxy_stays};
 
 fn plays_on(stage: &str, first_line: &str) {
     let output = attempt(
@@ -21,6 +21,7 @@ fn plays_on(stage: &str, first_line: &str) {
 #[test]
 #[ignore = "needs Docker"]
 fn the_demo_holds_in_containers() {
+    let _proxy = the_proxy_stays();
     plays_on("docker", "Stage: Docker.");
 }
 

@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
     thread,
     time::{Duration, SystemTime},
 };
@@ -102,6 +102,15 @@ pub(crate) fn checkout() -> tempfile::TempDir {
         assert!(copied.ok, "{}", copied.text);
     }
     folder
+}
+
+/// The launcher's proxy, of which an engine has one: to be written by who starts and stops it.
+pub(crate) static PROXY: RwLock<()> = RwLock::new(());
+
+/// For those who run something by the launcher's proxy, and for those who start one by hand, which
+/// the launcher would take for it.
+pub(crate) fn the_proxy_stays() -> RwLockReadGuard<'static, ()> {
+    PROXY.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The subnet of the README and the compose file can be had only once at a time.

@@ -9,3 +9,4 @@ mod demo;
 mod docker;
 mod image;
 mod sidecar;
+mod up;

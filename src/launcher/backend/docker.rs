@@ -25,6 +25,7 @@ use super::{
 };
 use crate::launcher::{
     plan::{Plan, Volume},
+    proxy::ProxyOptions,
     spec::Pull,
 };
 
@@ -32,6 +33,7 @@ use crate::launcher::{
 pub struct Docker {
     client: bollard::Docker,
     engine: Engine,
+    proxy: ProxyOptions,
 }
 
 impl Docker {
@@ -47,7 +49,11 @@ impl Docker {
             None => connect::Endpoint::first_of(&connect::sockets(runtime_dir))?,
         };
         let (client, engine) = endpoint.open().await?;
-        Ok(Self { client, engine })
+        Ok(Self {
+            client,
+            engine,
+            proxy: ProxyOptions::default(),
+        })
     }
 }
 
