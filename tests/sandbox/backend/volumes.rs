@@ -23,7 +23,7 @@ fn archive(name: &str, content: &[u8]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-fn sent(bytes: Vec<u8>) -> ByteStream {
+fn sent(bytes: &[u8]) -> ByteStream {
     let pieces: Vec<_> = bytes
         .chunks(10_000)
         .map(|piece| Ok(piece.to_vec().into()))
@@ -79,7 +79,7 @@ async fn what_is_filled_in_is_read_and_what_is_left_is_collected() {
     let input = &run.plan.volumes[0];
     let archive = archive("in", &content);
     run.engine
-        .fill(&run.plan, input, sent(archive))
+        .fill(&run.plan, input, sent(&archive))
         .await
         .unwrap();
     let ran = run.execute(b"").await;
@@ -127,7 +127,7 @@ async fn an_archive_that_breaks_off_is_an_error() {
     let copy = InputFacts::Copy { size, inodes: 16 };
     let run = Run::copying("backend-broken", &shell("true"), copy).await;
     run.create().await.unwrap();
-    let whole = archive("in", &[1; 100_000]);
+    let whole = archive("in", &vec![1; 100_000]);
     let broken = BackendError::Unsupported("the file changed meanwhile".to_owned());
     let pieces = [Ok(whole[..50_000].to_vec().into()), Err(broken)];
     let input = &run.plan.volumes[0];
@@ -138,7 +138,7 @@ async fn an_archive_that_breaks_off_is_an_error() {
     let error = outcome.unwrap_err().to_string();
     assert!(error.contains("copy files to /input"), "{error}");
 
-    let too_much = sent(archive("in", &vec![1; 2 << 20]));
+    let too_much = sent(&archive("in", &vec![1; 2 << 20]));
     let outcome = run.engine.fill(&run.plan, input, too_much).await;
     let error = outcome.unwrap_err().to_string();
     assert!(error.contains("no space left"), "{error}");
