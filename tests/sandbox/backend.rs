@@ -30,7 +30,8 @@ struct Ran {
     ended: Ended,
 }
 
-async fn engine() -> Docker {
+/// The engine that the environment names, else the first that there is.
+pub(crate) async fn engine() -> Docker {
     #[expect(clippy::disallowed_methods, reason = "as the command line reads it")]
     let host = env::var("DOCKER_HOST").ok();
     Docker::connect(host.as_deref(), None).await.unwrap()

@@ -8,5 +8,6 @@ mod containment;
 mod demo;
 mod docker;
 mod image;
+mod run;
 mod sidecar;
 mod up;

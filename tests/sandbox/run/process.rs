@@ -1,0 +1,185 @@
+//! Processes of a sandbox and the kernel below them: what they may call, what they are given, and
+//! that none outlives the run.
+
+use std::{collections::BTreeMap, fs, time::Duration};
+
+use eclusa::record::Limit;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{Launcher, PROBES, finish};
+
+/// A line of the probes: an attempt, or a fact.
+#[derive(Debug, Deserialize)]
+struct Probe {
+    #[serde(rename = "probe")]
+    name: String,
+    case: Option<String>,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    allowed: Vec<Value>,
+    #[serde(default)]
+    fact: Value,
+}
+
+/// Asserts that every attempt came to what it may come to, and gives the facts.
+pub(super) fn hold(lines: &str) -> BTreeMap<String, Value> {
+    let probes: Vec<Probe> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let done = probes.last().unwrap();
+    assert_eq!(done.fact, json!(probes.len() - 1), "{done:?}");
+    let escapes: Vec<&Probe> = probes
+        .iter()
+        .filter(|probe| probe.fact.is_null() && !probe.allowed.contains(&probe.result))
+        .collect();
+    assert!(escapes.is_empty(), "{escapes:#?}");
+    // A script that tried nothing would hold as well.
+    for case in ["N01", "N02", "N07", "O02", "O03", "O06", "O07", "P05"] {
+        let tried = probes
+            .iter()
+            .any(|probe| probe.case.as_deref() == Some(case) && !probe.allowed.is_empty());
+        assert!(tried, "nothing of {case} was tried");
+    }
+    probes
+        .into_iter()
+        .filter(|probe| !probe.fact.is_null())
+        .map(|probe| (probe.name, probe.fact))
+        .collect()
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn every_escape_is_refused_and_nothing_of_the_host_leaks_in() {
+    let launcher = Launcher::new();
+    let docker = launcher.path(".docker");
+    fs::create_dir(&docker).unwrap();
+    let proxy = "http://user:hunter2@proxy.example.com:3128";
+    let config = json!({"proxies": {"default": {"httpProxy": proxy, "httpsProxy": proxy}}});
+    fs::write(docker.join("config.json"), config.to_string()).unwrap();
+    let python = ["python3", "-I", "-c", PROBES];
+    let mut run = launcher.command(&["--max-output=1MB"], &python);
+    run.env("HOME", launcher.path(""))
+        .env("DOCKER_CONFIG", &docker)
+        .env("CI_JOB_TOKEN", "hunter2")
+        .env("GITHUB_TOKEN", "hunter2");
+    for name in ["HTTP_PROXY", "https_proxy", "ALL_PROXY", "no_proxy"] {
+        run.env(name, proxy);
+    }
+    let ran = finish(&mut run).succeeded();
+    let facts = hold(ran.stdout());
+    let environment = json!({
+        "HOME": "/workspace",
+        "HOSTNAME": "sandbox",
+        "LANG": "C.UTF-8",
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "TMPDIR": "/tmp",
+    });
+    assert_eq!(facts["environment"], environment);
+    assert_eq!(facts["supplementary groups"], json!(["65534"]));
+    let limits = &facts["limits"];
+    for (name, value) in [
+        ("RLIMIT_FSIZE", 50_000_000),
+        ("RLIMIT_NOFILE", 256),
+        ("RLIMIT_CORE", 0),
+        ("RLIMIT_MEMLOCK", 65536),
+    ] {
+        assert_eq!(limits[name], json!([value, value]), "{name}");
+    }
+    let hosts = facts["hosts"].as_array().unwrap();
+    let aliases = hosts.iter().filter(|line| {
+        let address = line[0].as_str().unwrap();
+        address != "127.0.0.1" && !address.contains(':')
+    });
+    assert_eq!(aliases.count(), 0, "{hosts:?}");
+    assert!(!facts["set-id programs"].as_array().unwrap().is_empty());
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn root_in_a_sandbox_has_no_capability_either() {
+    let launcher = Launcher::new();
+    let error = launcher.refusal(&["--user=0:0"]);
+    assert!(error.contains("--dangerously-run-as-root"), "{error}");
+    let options = ["--user=0:0", "--dangerously-run-as-root"];
+    let script = "grep -E '^(Uid|Cap|NoNewPrivs|Seccomp:)' /proc/self/status; \
+                  touch /etc/x; chown 1 /workspace; mount -t proc proc /mnt";
+    let ran = launcher.shell(&options, script);
+    let expected = "Uid:\t0\t0\t0\t0\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\n\
+                    CapEff:\t0000000000000000\nCapBnd:\t0000000000000000\n\
+                    CapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n";
+    assert_eq!(ran.stdout(), expected);
+    for refused in ["touch: ", "chown: ", "mount: "] {
+        assert!(ran.output().stderr.contains(refused), "{refused} {ran:?}");
+    }
+    assert!(ran.said.contains("--dangerously-run-as-root"), "{ran:?}");
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn a_fork_bomb_is_contained_and_named() {
+    let bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass";
+    let ran = Launcher::new().python(&["--timeout=3s"], bomb);
+    assert_eq!(ran.code, Some(124), "{ran:?}");
+    assert_eq!(ran.limits(), [Limit::Timeout, Limit::Pids], "{ran:?}");
+    assert!(ran.took < Duration::from_secs(20), "{ran:?}");
+    let named = ran.record.limits.iter();
+    let pids = named.clone().find(|reached| reached.limit == Limit::Pids);
+    assert!(pids.unwrap().detail.contains("--pids"), "{ran:?}");
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn a_memory_bomb_dies_alone_and_is_named() {
+    let launcher = Launcher::new();
+    let bomb = "python3 -I -c 'x = bytearray(80 << 20); print(len(x))'";
+    let ran = launcher.shell(&["--memory=64m"], &format!("exec {bomb}"));
+    assert_eq!(
+        (ran.code, ran.record.signal),
+        (Some(137), Some(9)),
+        "{ran:?}"
+    );
+    assert!(ran.record.oom_killed && !ran.record.timed_out, "{ran:?}");
+    assert_eq!(ran.limits(), [Limit::Memory], "{ran:?}");
+    assert_eq!(ran.stdout(), "");
+
+    // What lies in memory counts, and what is killed need not be the command.
+    let script = "head -c 80M /dev/zero > /workspace/file; exit 3";
+    let ran = launcher.shell(&["--memory=64m", "--fsize=1GB"], script);
+    assert!(ran.record.oom_killed, "{ran:?}");
+    assert_eq!(ran.limits(), [Limit::Memory], "{ran:?}");
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn nothing_outlives_the_command() {
+    let launcher = Launcher::new();
+    let daemon = "setsid sh -c 'while :; do date >> /tmp/x; sleep 1; done' & exit 7";
+    let ran = launcher.shell(&["--timeout=60s"], daemon);
+    assert_eq!(ran.code, Some(7), "{ran:?}");
+    assert!(ran.took < Duration::from_secs(20), "it waited: {ran:?}");
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn an_init_reaps_what_loses_its_parent() {
+    let script = r#"
+import os, time
+for _ in range(20):
+    if os.fork() == 0:
+        if os.fork() == 0:
+            time.sleep(0.2)
+        os._exit(0)
+    os.wait()
+def children():
+    return len(open("/proc/1/task/1/children").read().split())
+end = time.monotonic() + 10
+while children() > 1 and time.monotonic() < end:
+    time.sleep(0.05)
+print(children(), os.getppid(), open("/proc/1/cmdline").read().split("\0")[1:3])
+"#;
+    let ran = Launcher::new().python(&[], script).succeeded();
+    assert_eq!(ran.stdout(), "1 1 ['--', 'python3']\n");
+}
