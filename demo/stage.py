@@ -59,6 +59,8 @@ def certificates(folder):
 
 
 class Stage:
+    is_up = False
+
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="eclusa-demo."))
         self.folder.chmod(0o755)
@@ -69,6 +71,7 @@ class Stage:
         try:
             self.down()  # what an earlier demo left behind when it was killed
             self.up()
+            self.is_up = True
         except BaseException:
             self.__exit__()
             raise
@@ -94,90 +97,86 @@ class Stage:
 
 
 class Docker(Stage):
+    """`eclusa up` starts the proxy, and the agent is one `eclusa run` a row."""
+
     name = "Docker"
     label = "eclusa.demo=stage"
-    networks = {"egress": "172.30.240.0/24", "other": "172.30.241.0/24", "uplink": "172.30.242.0/24"}
+    neighbour_is_reached = False  # each run has a network of its own
 
     def up(self):
+        self.neighbour_run = None
+        self.had_audit_log = call("docker", "volume", "inspect", "eclusa-audit", check=False)[0] == 0
+        for kind, name in (("container", "eclusa-proxy"), ("network", "egress-uplink")):
+            if call("docker", kind, "inspect", name, check=False)[0] == 0:
+                raise SystemExit(f"demo: there is a {kind} {name} already; remove it with `eclusa down`")
         shutil.copy(HERE / "eclusa.toml", self.folder)
-        for target in ("agent", "origin", "proxy"):
+        for target in ("agent", "origin"):
             call("docker", "build", "--quiet", "--label", self.label, "--target", target,
                  "--tag", f"eclusa-demo-{target}", "--file", HERE / "Dockerfile", self.folder,
                  env={**os.environ, "DOCKER_BUILDKIT": "0"})  # fmt: skip
-        inside = ["--internal", "--opt", "com.docker.network.bridge.inhibit_ipv4=true"]
-        for name, subnet in self.networks.items():
-            call("docker", "network", "create", "--label", self.label, "--subnet", subnet,
-                 *([] if name == "uplink" else inside), f"eclusa-demo-{name}")  # fmt: skip
+        network = ["docker", "network", "create", "--label", self.label, "--subnet"]
+        call(*network, "172.30.242.0/24", "egress-uplink")
+        call(*network, "172.30.241.0/24", "--internal", "eclusa-demo-other")
         peer = ["python3", "-u", "/demo/peer.py"]
-        self.start("origin", "uplink", ORIGIN, [], *peer, "origin", "/demo")
-        self.start("host", "host", None, [], *peer, "listen", 0)
-        self.start("neighbour", "egress", NEIGHBOUR, [], *peer, "listen", PORT)
-        self.start("other", "other", OTHER, [], *peer, "listen", PORT)
+        self.start("origin", "origin", ["egress-uplink", "--ip", ORIGIN], *peer, "origin", "/demo")
+        self.start("host", "agent", ["host"], *peer, "listen", 0)
+        self.start("other", "agent", ["eclusa-demo-other", "--ip", OTHER], *peer, "listen", PORT)
+        self.eclusa("up")
+        self.start_neighbour(peer)
         self.wait_until_ready()
-        self.start_proxy()
-        self.start_agent()
 
-    def create(self, role, network, address, options, *command, image="agent"):
-        if network != "host":
-            network, options = f"eclusa-demo-{network}", [*options, "--ip", address]
-        call("docker", "create", "--name", f"eclusa-demo-{role}", "--label", self.label,
-             "--network", network, *options, f"eclusa-demo-{image}", *command)  # fmt: skip
+    def start(self, role, image, network, *command):
+        call("docker", "run", "--detach", "--init", "--name", f"eclusa-demo-{role}", "--label",
+             self.label, "--network", *network, f"eclusa-demo-{image}", *command)  # fmt: skip
 
-    def start(self, role, network, address, options, *command):
-        image = "origin" if role == "origin" else "agent"
-        self.create(role, network, address, ["--init", *options], *command, image=image)
-        call("docker", "start", f"eclusa-demo-{role}")
+    def eclusa(self, *argv, check=True):
+        environment = {
+            **os.environ,
+            "ECLUSA_CONFIG": str(self.folder / "eclusa.toml"),
+            "XDG_STATE_HOME": str(self.folder / "state"),
+        }
+        return call(os.environ["ECLUSA_BINARY"], *argv, check=check, env=environment)
 
-    hardening = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"]
+    def run_arguments(self, *argv):
+        return ("run", "--profile", "default", "--env", "CURL_CA_BUNDLE=/demo/ca.pem",
+                "eclusa-demo-agent", "--", *argv)  # fmt: skip
 
-    def start_proxy(self):
-        """As compose.yaml says: the uplink first, then the sides of the agents."""
-        options = [*self.hardening, "--tmpfs", "/run/eclusa:size=1m,mode=0700,uid=65532,gid=65532"]
-        options += ["--volume", "/var/log/eclusa"]
-        for setting in ("ipv4.ip_forward=0", "ipv6.conf.all.forwarding=0",
-                        "ipv4.ip_unprivileged_port_start=0"):  # fmt: skip
-            options += ["--sysctl", f"net.{setting}"]
-        self.create("proxy", "uplink", "172.30.242.2", options, image="proxy")
-        for name, address in (("egress", PROXY), ("other", OTHER_SIDE)):
-            call("docker", "network", "connect", "--ip", address, f"eclusa-demo-{name}",
-                 "eclusa-demo-proxy")  # fmt: skip
-        call("docker", "start", "eclusa-demo-proxy")
-        wait_for("a healthy proxy\n" + self.heard("proxy"), self.healthy)
-
-    def healthy(self):
-        return call("docker", "exec", "eclusa-demo-proxy", "/eclusa", "health", check=False)[0] == 0
-
-    def start_agent(self):
-        options = [*self.hardening, "--user", "65534:65534", "--dns", PROXY]
-        options += ["--sysctl", "net.ipv6.conf.all.disable_ipv6=1"]
-        for variable in PROXY_VARIABLES.items():
-            options += ["--env", "=".join(variable)]
-        resolv = self.folder / "resolv.conf"
-        resolv.write_text(f"nameserver {PROXY}\n")
-        bind = ["--mount", f"type=bind,readonly,source={resolv},target=/etc/resolv.conf"]
-        argv = ["docker", "create", "--name", "eclusa-demo-agent", "--label", self.label, "--init",
-                "--network", "eclusa-demo-egress", "--ip", AGENT, *options]  # fmt: skip
-        image = ["eclusa-demo-agent", "sleep", "infinity"]
-        code, text = call(*argv, *bind, *image, check=False)
-        if code and "bind source path does not exist" in text:
-            print("The engine does not see this file system: --dns alone, no own resolv.conf.")
-            code, text = call(*argv, *image, check=False)
-        if code:
-            raise SystemExit(f"demo: {text}")
-        call("docker", "start", "eclusa-demo-agent")
+    def start_neighbour(self, peer):
+        """Another run beside the agent's, for as long as the demo plays."""
+        log = open(self.folder / "neighbour.log", "wb")
+        argv = [os.environ["ECLUSA_BINARY"], *self.run_arguments(*peer, "listen", PORT)]
+        argv[2:2] = ["--timeout", "10m"]
+        self.neighbour_run = subprocess.Popen(
+            [str(word) for word in argv], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            env={**os.environ, "ECLUSA_CONFIG": str(self.folder / "eclusa.toml"),
+                 "XDG_STATE_HOME": str(self.folder / "state")})  # fmt: skip
+        wait_for("the neighbour's start", lambda: "ready" in self.heard("neighbour"))
+        runs = call("docker", "exec", "eclusa-proxy", "/eclusa", "admin", "GET", "/v1/runs")[1]
+        self.neighbour = json.loads(runs)[0]["sources"][0]
 
     def run(self, role, *argv):
+        if role == "agent":
+            return self.eclusa(*self.run_arguments(*argv), check=False)
         return call("docker", "exec", f"eclusa-demo-{role}", *argv, check=False)
 
     def heard(self, role):
+        if role == "neighbour":
+            return (self.folder / "neighbour.log").read_text()
         return call("docker", "logs", f"eclusa-demo-{role}", check=False)[1]
 
     def audit(self):
-        argv = ["docker", "cp", "eclusa-demo-proxy:/var/log/eclusa/audit.jsonl", "-"]
+        argv = ["docker", "cp", "eclusa-proxy:/var/log/eclusa/audit.jsonl", "-"]
         archive = subprocess.run(argv, check=True, stdout=subprocess.PIPE).stdout
         return tarfile.open(fileobj=io.BytesIO(archive)).extractfile("audit.jsonl").read().decode()
 
     def down(self):
+        if self.is_up:
+            if self.neighbour_run:
+                self.neighbour_run.terminate()
+                self.neighbour_run.wait()
+            self.eclusa("down")
+            if not self.had_audit_log:
+                call("docker", "volume", "rm", "eclusa-audit", check=False)
         ours = ["--quiet", "--filter", f"label={self.label}"]
         for ids, remove in (
             (call("docker", "ps", "--all", *ours)[1], ["rm", "--force", "--volumes"]),
@@ -189,7 +188,11 @@ class Docker(Stage):
 
 
 class Namespaces(Stage):
+    """The proxy beside agents on one network, as a sidecar."""
+
     name = "network namespaces"
+    neighbour = NEIGHBOUR
+    neighbour_is_reached = True  # a shared bridge; see README
     prefix = "eclusa-demo-"
     # Role, its networks and addresses. The host owns the bridges, with an address on the uplink.
     roles = {
