@@ -39,6 +39,15 @@ pub struct Plan {
     pub holder: Option<Holder>,
 }
 
+impl Plan {
+    /// The volume that the holder has at `target`.
+    pub fn volume_at(&self, target: &str) -> Option<&Volume> {
+        let mounted = &self.holder.as_ref()?.volumes;
+        let (name, _) = mounted.iter().find(|(_, at)| *at == target)?;
+        self.volumes.iter().find(|volume| volume.name == *name)
+    }
+}
+
 /// The container that runs the command. What is not here is fixed by the backend to the strictest
 /// value and held against what the engine reports.
 #[derive(Clone, Debug, PartialEq, Serialize)]

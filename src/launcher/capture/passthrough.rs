@@ -55,8 +55,8 @@ impl<W: AsyncWrite + Unpin> Passthrough<W> {
         }
     }
 
-    /// Shows the next piece of the stream; beyond the limit nothing. A call that is dropped half-way may have shown a part
-    /// of its piece.
+    /// Shows the next piece of the stream; beyond the limit nothing. A call that is dropped half-way
+    /// may have shown a part of its piece.
     ///
     /// # Errors
     /// The writer's error, once: nothing is written after it.

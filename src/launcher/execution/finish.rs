@@ -13,7 +13,7 @@ use crate::{
         backend::Backend,
         capture::Captured,
         explain,
-        output::{Caps, Target},
+        output::{Caps, Collected, OutputError, Target},
     },
     record::Output,
 };
@@ -81,26 +81,33 @@ impl<B: Backend> Execution<'_, B> {
     }
 
     async fn collect(&mut self, target: Option<Target>) -> Result<(), LaunchError> {
-        let (Some(target), Some(plan)) = (target, &self.plan) else {
-            return Ok(());
-        };
-        let Some(volume) = plan
-            .volumes
-            .iter()
-            .find(|volume| volume.name.contains("-output-"))
-        else {
+        let volume = self
+            .plan
+            .as_ref()
+            .and_then(|plan| plan.volume_at("/output"));
+        let (Some(target), Some(plan), Some(volume)) = (target, &self.plan, volume) else {
             return Ok(());
         };
         let caps = Caps {
             bytes: self.spec.limits.output,
             files: MAX_FILES,
         };
-        let archive = self.backend.collect(plan, volume);
-        let collected = target.collect(archive, caps).await?;
+        let collected = target
+            .collect(self.backend.collect(plan, volume), caps)
+            .await;
+        let (collected, outcome) = match collected {
+            Ok(collected) => (collected, Ok(())),
+            // What was whole lies in the folder, so the record names it.
+            Err(OutputError::BrokeOff { why, kept }) => {
+                let record = kept.clone();
+                (record, Err(OutputError::BrokeOff { why, kept }.into()))
+            }
+            Err(error) => (Collected::default(), Err(error.into())),
+        };
         self.record.outputs = collected.outputs;
         self.record.outputs_skipped = collected.skipped;
         self.clock.mark("collected");
-        Ok(())
+        outcome
     }
 
     /// Takes the run from the proxy, for which its summary is given.

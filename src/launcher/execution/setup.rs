@@ -54,10 +54,7 @@ impl<B: Backend> Execution<'_, B> {
         self.clock.mark("prepared");
         self.create(&image, subnets, facts).await?;
         if let (Some(plan), Some(archive)) = (&self.plan, archive)
-            && let Some(volume) = plan
-                .volumes
-                .iter()
-                .find(|volume| volume.name.contains("-input-"))
+            && let Some(volume) = plan.volume_at("/input")
         {
             backend.fill(plan, volume, archive).await?;
         }
