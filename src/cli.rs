@@ -46,6 +46,10 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// What the process was started with besides its arguments.
 #[derive(Clone, Debug, Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts of two streams that do not depend on each other"
+)]
 pub(crate) struct Environment {
     /// `ECLUSA_CONFIG`.
     pub(crate) config: Option<PathBuf>,

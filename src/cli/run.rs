@@ -3,7 +3,7 @@
 mod args;
 mod show;
 
-use std::{io::Write, path::PathBuf, process::ExitCode};
+use std::{io::Write, process::ExitCode};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -57,7 +57,7 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord
         args::check_policy(&spec, &loaded.config)?;
     }
     spec.stdin = args.stdin;
-    let record = args.record.clone().map(PathBuf::from).or(defaults.record);
+    let record = args.record.clone().or(defaults.record);
     let settings = Settings::of_this_process(defaults.pool, record).map_err(LaunchError::State)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

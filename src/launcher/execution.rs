@@ -90,7 +90,7 @@ impl<'a, B: Backend> Execution<'a, B> {
     /// Runs it. A panic on the way is an error of this run, after its removal.
     pub(super) async fn run(mut self, io: Io) -> RunRecord {
         let attempt = AssertUnwindSafe(self.attempt(io)).catch_unwind().await;
-        let outcome = attempt.unwrap_or_else(|_| Err(LaunchError::Panicked));
+        let outcome = attempt.unwrap_or(Err(LaunchError::Panicked));
         self.remove().await;
         self.clock.mark("removed");
         if let Err(error) = outcome {

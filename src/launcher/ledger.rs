@@ -87,7 +87,7 @@ pub(super) fn place(path: &Path, content: &str) -> io::Result<()> {
     if fs::read(path).is_ok_and(|present| present == content.as_bytes()) {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(Path::new("/"));
+    let folder = path.parent().unwrap_or_else(|| Path::new("/"));
     DirBuilder::new()
         .recursive(true)
         .mode(0o755)

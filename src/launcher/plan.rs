@@ -51,6 +51,10 @@ impl Plan {
 /// The container that runs the command. What is not here is fixed by the backend to the strictest
 /// value and held against what the engine reports.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the engine's API"
+)]
 pub struct Sandbox {
     /// The container's name.
     pub name: String,

@@ -38,7 +38,7 @@ impl Settings {
             record: record.unwrap_or_else(|| state.join("runs.jsonl")),
             state,
             owner: Owner {
-                machine: machine()?,
+                machine: machine(),
                 uid: rustix::process::geteuid().as_raw(),
             },
             process: Process::this()?,
@@ -75,7 +75,7 @@ fn state_folder() -> io::Result<PathBuf> {
 }
 
 /// An id of this machine that tells nothing about it (machine-id(5) asks for that), else its name.
-fn machine() -> io::Result<String> {
+fn machine() -> String {
     let id = match fs::read_to_string("/etc/machine-id") {
         Ok(id) if !id.trim().is_empty() => id,
         Ok(_) | Err(_) => rustix::system::uname()
@@ -92,7 +92,7 @@ fn machine() -> io::Result<String> {
         .iter()
         .take(8)
         .map(|byte| format!("{byte:02x}"));
-    Ok(hex.collect())
+    hex.collect()
 }
 
 impl Process {

@@ -7,6 +7,10 @@ use super::{NetworkSummary, RunId};
 
 /// One execution, from its start to the removal of its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the fields are those that CONTRACTS lists"
+)]
 pub struct RunRecord {
     /// The version of this shape.
     pub schema: u32,

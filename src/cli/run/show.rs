@@ -1,8 +1,8 @@
 //! What the command writes, shown while it comes.
 
-use std::{fs::File, io, os::fd::AsFd};
+use std::{fs::File, io, os::fd::AsFd, pin::Pin};
 
-use tokio::sync::mpsc;
+use tokio::{io::AsyncRead, sync::mpsc};
 
 use super::RunArgs;
 use crate::{
@@ -31,13 +31,16 @@ impl Show {
         limit: usize,
     ) -> io::Result<(Io, Self)> {
         let (send, receive) = mpsc::unbounded_channel();
-        let stdin = match args.stdin {
-            true => Some(duplicate(&io::stdin())?),
-            false => None,
-        };
-        let rendering = |is_terminal| match is_terminal {
-            true => Rendering::Terminal,
-            false => Rendering::Raw,
+        let mut stdin: Option<Pin<Box<dyn AsyncRead + Send>>> = None;
+        if args.stdin {
+            stdin = Some(Box::pin(duplicate(&io::stdin())?));
+        }
+        let rendering = |is_terminal| {
+            if is_terminal {
+                Rendering::Terminal
+            } else {
+                Rendering::Raw
+            }
         };
         let show = Self {
             live: (!args.json).then_some(receive),
@@ -56,7 +59,7 @@ impl Show {
             ),
         };
         let io = Io {
-            stdin: stdin.map(|stdin| Box::pin(stdin) as _),
+            stdin,
             live: (!args.json).then_some(send),
             stop: Stop::channel().1,
         };

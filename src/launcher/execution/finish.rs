@@ -47,7 +47,8 @@ impl<B: Backend> Execution<'_, B> {
         self.record.oom_killed = ended.oom_killed;
         self.record.exit_code = explain::exit_code(&ended, timed_out);
         self.record.signal = explain::signal(&ended, watched.end != End::Itself);
-        self.record.error = explain::not_executed(&ended, &stderr.text).or(ended.error.clone());
+        self.record.error =
+            explain::not_executed(&ended, &stderr.text).or_else(|| ended.error.clone());
         let seen = explain::Seen {
             timed_out,
             pids: watched.pids,

@@ -17,7 +17,7 @@ pub enum PlanError {
     OutOfRange {
         what: &'static str,
         given: String,
-        range: &'static str,
+        range: String,
     },
     #[error("user or group 0 in a sandbox needs --dangerously-run-as-root")]
     Root,
@@ -61,7 +61,6 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), PlanError> {
     check_ranges(spec)?;
     let has_policy = spec.profile.is_some() || !spec.allow.is_empty();
     match &spec.network {
-        NetworkChoice::Egress => Ok(()),
         NetworkChoice::None | NetworkChoice::Named { .. } if has_policy => {
             Err(PlanError::PolicyWithoutProxy)
         }
@@ -71,83 +70,52 @@ pub(super) fn check(spec: &RunSpec) -> Result<(), PlanError> {
         {
             Err(PlanError::NetworkName(name.clone()))
         }
-        NetworkChoice::None | NetworkChoice::Named { .. } => Ok(()),
+        NetworkChoice::Egress | NetworkChoice::None | NetworkChoice::Named { .. } => Ok(()),
     }
 }
 
 fn check_ranges(spec: &RunSpec) -> Result<(), PlanError> {
     let limits = &spec.limits;
     let kept = u64::try_from(spec.max_output).unwrap_or(u64::MAX);
-    for (what, given, holds, range) in [
-        (
-            "--memory",
-            limits.memory,
-            Quantity::Memory.holds(limits.memory),
-            "6 MiB to 1 TiB",
-        ),
-        (
-            "--fsize",
-            limits.fsize,
-            Quantity::File.holds(limits.fsize),
-            "1 B to 1 TiB",
-        ),
-        (
-            "--workspace-size",
-            limits.workspace,
-            Quantity::Room.holds(limits.workspace),
-            "4 KiB to 1 TiB",
-        ),
-        (
-            "--tmp-size",
-            limits.tmp,
-            Quantity::Room.holds(limits.tmp),
-            "4 KiB to 1 TiB",
-        ),
-        (
-            "--output-size",
-            limits.output,
-            Quantity::Room.holds(limits.output),
-            "4 KiB to 1 TiB",
-        ),
-        (
-            "--max-output",
-            kept,
-            Quantity::Kept.holds(kept),
-            "0 B to 1 GiB",
-        ),
-        (
-            "--cpus, in thousand-millionths,",
-            limits.nano_cpus,
-            (10_000_000..=1_024_000_000_000).contains(&limits.nano_cpus),
-            "0.01 to 1024",
-        ),
-        (
-            "--pids",
-            limits.pids.into(),
-            (LEAST_PIDS..=4_194_304).contains(&limits.pids),
-            "2 to 4194304",
-        ),
-        (
-            "--nofile",
-            limits.nofile.into(),
-            (16..=1_048_576).contains(&limits.nofile),
-            "16 to 1048576",
-        ),
-    ] {
-        if !holds {
-            return Err(PlanError::OutOfRange {
-                what,
-                given: given.to_string(),
-                range,
-            });
+    let sizes = [
+        ("--memory", limits.memory, Quantity::Memory),
+        ("--fsize", limits.fsize, Quantity::File),
+        ("--workspace-size", limits.workspace, Quantity::Room),
+        ("--tmp-size", limits.tmp, Quantity::Room),
+        ("--output-size", limits.output, Quantity::Room),
+        ("--max-output", kept, Quantity::Kept),
+    ];
+    for (what, given, quantity) in sizes {
+        if !quantity.holds(given) {
+            return Err(out_of_range(what, given, quantity.range()));
         }
     }
-    if TIMES.contains(&spec.timeout) {
-        return Ok(());
+    let (pids, nofile) = (limits.pids, limits.nofile);
+    if !(MIN_CPUS..=MAX_CPUS).contains(&limits.nano_cpus) {
+        let what = "--cpus, in thousand-millionths,";
+        return Err(out_of_range(what, limits.nano_cpus, "0.01 to 1024"));
     }
-    Err(PlanError::OutOfRange {
-        what: "--timeout",
-        given: format!("{:?}", spec.timeout),
-        range: "100ms to 7 days",
-    })
+    if !(LEAST_PIDS..=4_194_304).contains(&pids) {
+        return Err(out_of_range("--pids", pids, "2 to 4194304"));
+    }
+    if !(16..=1_048_576).contains(&nofile) {
+        return Err(out_of_range("--nofile", nofile, "16 to 1048576"));
+    }
+    if !TIMES.contains(&spec.timeout) {
+        let given = format!("{:?}", spec.timeout);
+        return Err(out_of_range("--timeout", given, "100ms to 7 days"));
+    }
+    Ok(())
+}
+
+/// Processors that a run may have, in thousand-millionths of one.
+const MIN_CPUS: u64 = 10_000_000;
+const MAX_CPUS: u64 = 1_024_000_000_000;
+
+fn out_of_range(what: &'static str, given: impl ToString, range: impl Into<String>) -> PlanError {
+    PlanError::OutOfRange {
+        what,
+        given: given.to_string(),
+        range: range.into(),
+    }
 }

@@ -45,9 +45,15 @@ impl Quantity {
             .filter(|bytes| (least..=most).contains(bytes))
             .ok_or_else(|| QuantityError {
                 text: text.to_owned(),
-                what: format!("a size from {} to {}", Bytes(least), Bytes(most)),
+                what: format!("a size from {}", self.range()),
                 example,
             })
+    }
+
+    /// The bounds, in words.
+    pub fn range(self) -> String {
+        let (least, most, _) = self.bounds();
+        format!("{} to {}", Bytes(least), Bytes(most))
     }
 
     /// Whether `bytes` lies within the bounds.
