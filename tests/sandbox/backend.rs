@@ -12,6 +12,7 @@ use eclusa::{
             Backend, BackendError, Chunk, Ended, Object, ObjectKind, Proxy, Streams, docker::Docker,
         },
         plan::{Facts, InputFacts, Labels, Owner, Plan, Process, plan},
+        proxy::ProxyOptions,
         spec::{Pull, RunSpec},
     },
     record::RunId,
@@ -34,7 +35,13 @@ struct Ran {
 pub(crate) async fn engine() -> Docker {
     #[expect(clippy::disallowed_methods, reason = "as the command line reads it")]
     let host = env::var("DOCKER_HOST").ok();
-    Docker::connect(host.as_deref(), None).await.unwrap()
+    // Only where there are volumes is it looked for.
+    let options = ProxyOptions {
+        binary: env::var_os("ECLUSA_BINARY").map(Into::into),
+        ..ProxyOptions::default()
+    };
+    let docker = Docker::connect(host.as_deref(), None).await.unwrap();
+    docker.with_proxy(options)
 }
 
 fn labels(run: &str) -> Labels {

@@ -16,14 +16,12 @@ use bollard::models::{
 use crate::launcher::{
     backend::BackendError,
     plan::{Holder, Network, Plan},
+    proxy::ROLE,
     spec::User,
 };
 
 /// Whom the holder runs as; it only sleeps.
 const HOLDER_USER: User = User::NOBODY;
-
-/// The label that says what a container of ours is.
-const ROLE: &str = "eclusa.role";
 
 /// A container to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,7 +121,7 @@ fn inert() -> ContainerCreateBody {
 /// The plan's labels and the container's role. Security: a container inherits every label of its
 /// image that is not stated, and one of the proxy's would make it pass for the proxy.
 fn labelled(labels: &BTreeMap<String, String>, role: &str) -> HashMap<String, String> {
-    let role = (ROLE.to_owned(), role.to_owned());
+    let role = (ROLE.0.to_owned(), role.to_owned());
     labels.clone().into_iter().chain([role]).collect()
 }
 
