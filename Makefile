@@ -45,6 +45,7 @@ integration:    ## the real binary, driven by raw bytes and real clients
 
 sandbox: engine image ## containers on a real engine; fails where none can be had
 	scripts/debian-root eclusa-debian-root
+	scripts/debian-root eclusa-debian-toolchains toolchains
 	# Named, so that the demo does not build it anew: the environment of a test differs in what the
 	# build scripts of some crates watch.
 	ECLUSA_BINARY=$$(scripts/static) cargo test --locked --test sandbox -- --include-ignored

@@ -3,6 +3,7 @@
 
 mod process;
 mod time;
+mod toolchains;
 
 use std::{
     env, fs,

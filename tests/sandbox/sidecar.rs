@@ -80,7 +80,8 @@ fn a_changed_policy_is_taken_up(compose: &Compose<'_>) {
 }
 
 /// The commands between two markers of the README.
-fn commands(readme: &str, name: &str) -> String {
+/// The commands of the README that bear this name.
+pub(crate) fn commands(readme: &str, name: &str) -> String {
     let (_, rest) = readme
         .split_once(&format!("<!-- tested: {name} -->\n```sh\n"))
         .unwrap();
