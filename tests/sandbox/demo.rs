@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::docker::{attempt, the_proxy_stays};
+use crate::docker::{attempt, without_proxy};
 
 fn plays_on(stage: &str, first_line: &str) {
     let output = attempt(
@@ -21,7 +21,7 @@ fn plays_on(stage: &str, first_line: &str) {
 #[test]
 #[ignore = "needs Docker"]
 fn the_demo_holds_in_containers() {
-    let _proxy = the_proxy_stays();
+    let _alone = without_proxy();
     plays_on("docker", "Stage: Docker.");
 }
 

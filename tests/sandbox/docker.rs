@@ -3,7 +3,7 @@
 use std::{
     path::Path,
     process::{Command, Stdio},
-    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard},
     thread,
     time::{Duration, SystemTime},
 };
@@ -104,13 +104,36 @@ pub(crate) fn checkout() -> tempfile::TempDir {
     folder
 }
 
-/// The launcher's proxy, of which an engine has one: to be written by who starts and stops it.
+/// The launcher's proxy, of which an engine has one: read while something runs by it.
 pub(crate) static PROXY: RwLock<()> = RwLock::new(());
 
-/// For those who run something by the launcher's proxy, and for those who start one by hand, which
-/// the launcher would take for it.
-pub(crate) fn the_proxy_stays() -> RwLockReadGuard<'static, ()> {
-    PROXY.read().unwrap_or_else(PoisonError::into_inner)
+/// An engine on which nobody has a proxy but who holds this: it is removed before and after.
+pub(crate) struct WithoutProxy {
+    _alone: RwLockWriteGuard<'static, ()>,
+}
+
+/// For tests that start and stop the proxy, and for those that start one by hand: the launcher
+/// would take it for its own, and the README's network has the same name as its own.
+pub(crate) fn without_proxy() -> WithoutProxy {
+    let alone = PROXY.write().unwrap_or_else(PoisonError::into_inner);
+    remove_proxy();
+    WithoutProxy { _alone: alone }
+}
+
+impl Drop for WithoutProxy {
+    fn drop(&mut self) {
+        remove_proxy();
+    }
+}
+
+fn remove_proxy() {
+    for remove in [
+        "rm --force eclusa-proxy",
+        "network rm egress-uplink",
+        "volume rm --force eclusa-proxy eclusa-config eclusa-audit",
+    ] {
+        attempt(Command::new("docker").args(remove.split(' ')));
+    }
 }
 
 /// The subnet of the README and the compose file can be had only once at a time.

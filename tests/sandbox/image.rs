@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::docker::{
-    Container, IMAGE, attempt, checkout, docker, the_proxy_stays, wait_until_healthy,
+    Container, IMAGE, attempt, checkout, docker, wait_until_healthy, without_proxy,
 };
 
 const HARDENED: &[&str] = &[
@@ -65,7 +65,7 @@ fn the_image_holds_one_binary_and_runs_it_as_nobody() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_read_only_root_without_capabilities_serves_and_stops_when_asked() {
-    let _proxy = the_proxy_stays();
+    let _alone = without_proxy();
     let folder = checkout();
     let config = format!("--volume={}/config:/etc/eclusa:ro", folder.path().display());
     let arguments = [&["run", "--detach", &config], HARDENED, &[IMAGE]].concat();

@@ -5,8 +5,8 @@ use std::{fs, path::Path, process::Command};
 use crate::{
     containment,
     docker::{
-        AGENT_IMAGE, Output, attempt, checkout, docker, exec, the_proxy_stays, the_subnet,
-        wait_until, wait_until_healthy,
+        AGENT_IMAGE, Output, attempt, checkout, docker, exec, the_subnet, wait_until,
+        wait_until_healthy, without_proxy,
     },
 };
 
@@ -43,7 +43,7 @@ impl Drop for Compose<'_> {
 #[test]
 #[ignore = "needs Docker"]
 fn the_compose_file_contains_its_agent() {
-    let _proxy = the_proxy_stays();
+    let _alone = without_proxy();
     let _subnet = the_subnet();
     let folder = checkout();
     let compose = Compose(folder.path());
@@ -99,7 +99,7 @@ impl Drop for Guide {
 #[test]
 #[ignore = "needs Docker"]
 fn the_commands_of_the_readme_contain_their_agent() {
-    let _proxy = the_proxy_stays();
+    let _alone = without_proxy();
     let _subnet = the_subnet();
     let folder = checkout();
     let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/README.md");

@@ -7,7 +7,6 @@ use std::{
     os::unix::{fs::PermissionsExt, net::UnixStream},
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    sync::{PoisonError, RwLockWriteGuard},
     thread,
 };
 
@@ -17,7 +16,7 @@ use eclusa::launcher::{
 };
 use serde_json::{Value, json};
 
-use crate::docker::{Container, Output, PROXY, attempt, docker, wait_until};
+use crate::docker::{AGENT_IMAGE, Container, Output, attempt, docker, wait_until, without_proxy};
 
 const POLICY: &str = r#"
 [listen]
@@ -27,34 +26,6 @@ allow = ["api.example.com"]
 [limits]
 drain_timeout = "1s"
 "#;
-
-/// The engine without a proxy: before a test, and after it.
-struct Alone {
-    _guard: RwLockWriteGuard<'static, ()>,
-}
-
-fn alone() -> Alone {
-    let guard = PROXY.write().unwrap_or_else(PoisonError::into_inner);
-    clear();
-    Alone { _guard: guard }
-}
-
-impl Drop for Alone {
-    fn drop(&mut self) {
-        clear();
-    }
-}
-
-fn clear() {
-    attempt(Command::new("docker").args(["rm", "--force", "eclusa-proxy"]));
-    attempt(Command::new("docker").args(["network", "rm", "egress-uplink", "eclusa-test-slice"]));
-    let volumes = ["eclusa-proxy", "eclusa-config", "eclusa-audit"];
-    attempt(
-        Command::new("docker")
-            .args(["volume", "rm", "--force"])
-            .args(volumes),
-    );
-}
 
 fn static_binary() -> PathBuf {
     env::var_os("ECLUSA_BINARY").map(PathBuf::from).unwrap()
@@ -114,7 +85,7 @@ fn register(run: &str) {
 #[test]
 #[ignore = "needs Docker"]
 fn up_twice_is_up_once_and_down_leaves_the_audit_log_alone() {
-    let _alone = alone();
+    let _alone = without_proxy();
     assert_eq!(
         eclusa(&["down"]).text,
         "there was no proxy",
@@ -162,7 +133,7 @@ fn up_twice_is_up_once_and_down_leaves_the_audit_log_alone() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_changed_configuration_is_taken_up_without_a_new_container() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let (_folder, path) = file("policy.toml", POLICY);
     let first = up(&["-c", &path]);
     assert_eq!(first["action"], "started");
@@ -206,7 +177,7 @@ fn a_changed_configuration_is_taken_up_without_a_new_container() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_bad_configuration_changes_nothing() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let (_folder, path) = file("policy.toml", POLICY);
     let first = up(&["-c", &path]);
     fs::write(&path, POLICY.replace("allow", "alow")).unwrap();
@@ -236,7 +207,7 @@ fn a_bad_configuration_changes_nothing() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_proxy_that_cannot_run_is_an_error_with_its_own_words() {
-    let _alone = alone();
+    let _alone = without_proxy();
     // More connections than any container may have files.
     let text = POLICY.replace("[limits]", "[limits]\nconnections = 1000000");
     let (_folder, path) = file("policy.toml", text);
@@ -254,8 +225,9 @@ fn a_proxy_that_cannot_run_is_an_error_with_its_own_words() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_network_that_went_while_it_was_stopped_does_not_keep_it_down() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let first = up(&[]);
+    attempt(Command::new("docker").args(["network", "rm", "eclusa-test-slice"]));
     docker(&["network", "create", "--internal", "eclusa-test-slice"]);
     docker(&["network", "connect", "eclusa-test-slice", "eclusa-proxy"]);
     docker(&["stop", "eclusa-proxy"]);
@@ -270,7 +242,7 @@ fn a_network_that_went_while_it_was_stopped_does_not_keep_it_down() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_container_of_another_kind_keeps_its_name() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let image = up(&[])["image"].as_str().unwrap().to_owned();
     eclusa(&["down"]);
     let name = "--name=eclusa-proxy";
@@ -285,7 +257,7 @@ fn a_container_of_another_kind_keeps_its_name() {
 #[test]
 #[ignore = "needs Docker"]
 fn another_binary_replaces_the_proxy_only_when_no_run_uses_it() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let first = up(&[]);
     // The same program to the kernel, another one to a digest.
     let mut content = fs::read(static_binary()).unwrap();
@@ -319,7 +291,7 @@ fn another_binary_replaces_the_proxy_only_when_no_run_uses_it() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_binary_that_needs_a_loader_is_refused() {
-    let _alone = alone();
+    let _alone = without_proxy();
     // Of this crate too, and linked dynamically unless all of it is built statically.
     let why = attempt(&mut command(
         Path::new(env!("CARGO_BIN_EXE_eclusa")),
@@ -339,7 +311,7 @@ fn a_binary_that_needs_a_loader_is_refused() {
 #[test]
 #[ignore = "needs Docker"]
 fn many_at_once_start_one_proxy() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let image = up(&[])["image"].as_str().unwrap().to_owned();
     eclusa(&["down"]);
     docker(&["image", "rm", &image]);
@@ -419,10 +391,48 @@ async fn engine(host: Option<&str>, options: ProxyOptions) -> Docker {
     })
 }
 
+#[test]
+#[ignore = "needs Docker"]
+fn the_first_run_starts_the_proxy_and_the_next_one_uses_it() {
+    let _alone = without_proxy();
+    let state = tempfile::tempdir().unwrap();
+    let (_folder, path) = file("policy.toml", POLICY);
+    let run = |options: &[&str]| {
+        let lookup = [AGENT_IMAGE, "getent", "ahostsv4", "www.example.com"];
+        let arguments = [
+            &["run", "--json", "--allow", "www.example.com"],
+            options,
+            &lookup,
+        ];
+        let mut command = command(&static_binary(), &arguments.concat());
+        command.env("XDG_STATE_HOME", state.path());
+        let output = command.output().unwrap();
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), record)
+    };
+    let (code, record) = run(&[]);
+    assert_eq!(code, Some(0), "{record}");
+    assert_eq!(record["network"]["dns"][0]["name"], "www.example.com");
+    let first = inspect("{{.Id}}");
+    let (code, record) = run(&[]);
+    assert_eq!(code, Some(0), "{record}");
+    assert_eq!(inspect("{{.Id}}"), first);
+    let (code, record) = run(&["-c", &path]);
+    assert_eq!(code, Some(125), "{record}");
+    let why = record["error"].as_str().unwrap();
+    assert!(why.contains("another configuration; `eclusa up`"), "{why}");
+    up(&["-c", &path]);
+    assert_eq!(run(&["-c", &path]).0, Some(0));
+    // Nothing of the runs is left in the proxy.
+    assert_eq!(exec_admin(&["GET", "/v1/runs"]).text, "[]");
+    let networks = inspect("{{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}");
+    assert_eq!(networks, "egress-uplink");
+}
+
 #[tokio::test]
 #[ignore = "needs Docker"]
 async fn the_admin_socket_is_reached_by_its_path_and_through_the_engine() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let local = engine(None, ProxyOptions::default()).await;
     let proxy = local.proxy().await.unwrap();
     // Another engine's files are not here, though it is reached by a socket.
@@ -467,7 +477,7 @@ async fn the_admin_socket_is_reached_by_its_path_and_through_the_engine() {
 #[tokio::test]
 #[ignore = "needs Docker"]
 async fn a_run_takes_no_proxy_of_another_configuration() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let settings = |text: &str| ProxyOptions {
         settings: Some(
             ProxySettings::of(text, |_| Err(std::io::ErrorKind::NotFound.into())).unwrap(),
@@ -490,7 +500,7 @@ async fn a_run_takes_no_proxy_of_another_configuration() {
 #[tokio::test]
 #[ignore = "needs Docker"]
 async fn a_proxy_started_by_hand_is_used_where_there_is_no_other() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let image = up(&[])["image"].as_str().unwrap().to_owned();
     eclusa(&["down"]);
     let text = "[listen]\nproxy = [\"0.0.0.0:3128\"]\nadmin = \"/run/eclusa/admin.sock\"\n\
@@ -521,7 +531,7 @@ async fn a_proxy_started_by_hand_is_used_where_there_is_no_other() {
 #[tokio::test]
 #[ignore = "needs Docker"]
 async fn a_proxy_outside_of_a_container_is_refused() {
-    let _alone = alone();
+    let _alone = without_proxy();
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("admin.sock");
     let config = folder.path().join("eclusa.toml");

@@ -25,11 +25,11 @@ use crate::launcher::{
 };
 
 /// The longest that is waited for a proxy, whoever makes it.
-const SETTLE_LIMIT: Duration = Duration::from_mins(1);
+const SETTLE_LIMIT: Duration = Duration::from_mins(2);
 
 /// How long a container may stand there without being started; then whoever made it is taken to be
 /// gone.
-const MAKE_LIMIT: Duration = Duration::from_secs(15);
+const MAKE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Which containers are taken for the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,14 +194,42 @@ impl Patience {
         }
     }
 
-    /// Waits for 10 ms, then twice as long each time up to half a second.
+    /// Waits for 10 ms, then twice as long each time up to a third of a second.
     async fn pause(&mut self) -> Result<(), ()> {
         if self.begun.elapsed() >= self.limit {
             return Err(());
         }
-        let pause = Duration::from_millis(10) * 2_u32.pow(self.rounds.min(5));
-        sleep(pause.min(Duration::from_millis(500))).await;
+        sleep(Duration::from_millis(10) * 2_u32.pow(self.rounds.min(5))).await;
         self.rounds = self.rounds.saturating_add(1);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_pauses_longer_and_longer_and_ends() {
+        let mut patience = Patience::new(Duration::from_secs(10));
+        let mut pauses = Vec::new();
+        loop {
+            let before = Instant::now();
+            if patience.pause().await.is_err() {
+                break;
+            }
+            pauses.push(before.elapsed().as_millis());
+        }
+        assert_eq!(pauses.first_chunk(), Some(&[10, 20, 40, 80, 160, 320, 320]));
+        assert!(patience.begun.elapsed() < Duration::from_secs(11));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_container_is_waited_for_anew() {
+        let mut patience = Patience::new(Duration::from_secs(10));
+        assert_eq!(patience.with("first"), Duration::ZERO);
+        sleep(Duration::from_secs(3)).await;
+        assert_eq!(patience.with("first"), Duration::from_secs(3));
+        assert_eq!(patience.with("second"), Duration::ZERO);
     }
 }

@@ -24,8 +24,8 @@ use crate::launcher::{
     proxy::{CONFIG_FILE, CONFIG_FOLDER, NAME, ProxyPlan, ProxySettings, UPLINK, UPLINK_ROLE},
 };
 
-/// The longest configuration that is read back, in bytes.
-const MOST_CONFIG: usize = 64 * 1024 * 1024;
+/// The longest archive of a configuration that is read back, in bytes; `-c` takes 64 MiB.
+const MOST_CONFIG: usize = 65 * 1024 * 1024;
 
 impl Docker {
     /// Makes the proxy and gives its id; none where another is making it.
@@ -181,7 +181,10 @@ impl Docker {
             Ok(archive)
         };
         match call(read).await {
-            Ok(archive) => Ok(Some(archive)),
+            Ok(archive) if archive.len() <= MOST_CONFIG => Ok(Some(archive)),
+            Ok(_) => Err(BackendError::Proxy(
+                "has a configuration that is too long to be one".to_owned(),
+            )),
             Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error.during("read the proxy's configuration")),
         }
