@@ -140,7 +140,7 @@ pub struct Proxy {
     pub hostname: String,
     /// Where its admin socket may be reached from here.
     pub socket: Option<PathBuf>,
-    /// The fingerprint of the configuration that it was given; none where it has the built-in one.
+    /// The fingerprint of the configuration in force; none where it does not tell.
     pub config: Option<String>,
 }
 
