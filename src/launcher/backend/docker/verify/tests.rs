@@ -276,6 +276,17 @@ fn a_mount_that_nobody_planned_is_refused() {
 }
 
 #[test]
+fn the_times_of_a_health_check_that_is_off_do_not_matter() {
+    let planned = sandbox(&plan_with_everything()).unwrap();
+    for (test, is_accepted) in [(json!(["NONE"]), true), (json!(["CMD", "true"]), false)] {
+        let mut report: Value = serde_json::from_str(REPORTS[0].1).unwrap();
+        report["Config"]["Healthcheck"] = json!({"Test": test, "Interval": 1_000_000_000});
+        let outcome = compare(&planned, &from_value(report).unwrap());
+        assert_eq!(outcome.is_ok(), is_accepted, "{test}: {outcome:?}");
+    }
+}
+
+#[test]
 fn a_warning_is_an_error_unless_it_cannot_matter() {
     for (warning, expected) in [
         (
