@@ -1,6 +1,8 @@
 //! `eclusa run` on a real engine: what hostile code tries from within its sandbox, and what is left
 //! of it. Every test drives the command itself and reads the record that it prints.
 
+mod files;
+mod many;
 mod process;
 mod time;
 mod toolchains;
@@ -132,6 +134,17 @@ impl Launcher {
     /// Runs a Python script there.
     pub(crate) fn python(&self, options: &[&str], script: &str) -> Ran {
         self.run(options, &["python3", "-I", "-c", script])
+    }
+
+    /// The option that gives a run the attempts, as `/input/probes.py`.
+    pub(crate) fn probes(&self) -> String {
+        let folder = self.path("probes");
+        fs::create_dir_all(&folder).unwrap();
+        set_mode(&folder, 0o755);
+        let file = folder.join("probes.py");
+        fs::write(&file, PROBES).unwrap();
+        set_mode(&file, 0o644);
+        format!("--input={}", folder.display())
     }
 
     /// What a run that must not start says instead, and that it says so with 125.
@@ -274,7 +287,12 @@ pub(crate) fn finish(run: &mut Command) -> Ran {
 
 /// Runs it to its end with an input, and asserts that the engine has nothing of it any more.
 pub(crate) fn finish_with(run: &mut Command, input: &[u8]) -> Ran {
-    let (output, took) = Running::start(run).finish(input);
+    finish_record(Running::start(run), input)
+}
+
+/// The same of one that was started before.
+pub(crate) fn finish_record(running: Running, input: &[u8]) -> Ran {
+    let (output, took) = running.finish(input);
     let ran = Ran::read(&output, took);
     let left = left(&ran.record.run);
     assert!(left.is_empty(), "{left:?} of {ran:?}");
@@ -289,13 +307,18 @@ fn binary() -> PathBuf {
 /// What the engine still has of a run.
 pub(crate) fn left(run: &str) -> Vec<Object> {
     let of_run = |object: &Object| object.labels.get(Labels::RUN).is_some_and(|of| of == run);
+    let mut objects = objects();
+    objects.retain(of_run);
+    objects
+}
+
+/// What the engine has of all runs.
+pub(crate) fn objects() -> Vec<Object> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let mut objects = runtime.block_on(async { engine().await.objects().await.unwrap() });
-    objects.retain(of_run);
-    objects
+    runtime.block_on(async { engine().await.objects().await.unwrap() })
 }
 
 /// The lines of a record file.
@@ -317,4 +340,13 @@ pub(crate) fn sha256(file: &Path) -> String {
     let sum = attempt(Command::new("sha256sum").arg(file));
     assert!(sum.ok, "{sum:?}");
     sum.text.split(' ').next().unwrap().to_owned()
+}
+
+/// The socket of the engine that the tests use.
+pub(crate) fn engine_socket() -> PathBuf {
+    let host = env::var_os("DOCKER_HOST").map(|host| host.into_string().unwrap());
+    let path = host.as_deref().map_or("/var/run/docker.sock", |host| {
+        host.strip_prefix("unix://").unwrap()
+    });
+    path.into()
 }

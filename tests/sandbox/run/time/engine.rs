@@ -1,7 +1,7 @@
 //! An engine that goes away.
 
 use std::{
-    env, io,
+    io,
     net::Shutdown,
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use super::super::{Launcher, Ran, Running, finish, left};
+use super::super::{Launcher, Ran, Running, engine_socket, finish, left};
 
 #[test]
 #[ignore = "needs Docker"]
@@ -75,7 +75,7 @@ impl Relay {
 fn connect(client: UnixStream, open: &Mutex<Option<Vec<UnixStream>>>) {
     let mut open = open.lock().unwrap();
     let Some(open) = open.as_mut() else { return };
-    let engine = engine();
+    let engine = UnixStream::connect(engine_socket()).unwrap();
     for (from, to) in [(&client, &engine), (&engine, &client)] {
         pass(from.try_clone().unwrap(), to.try_clone().unwrap());
     }
@@ -88,12 +88,4 @@ fn pass(mut from: UnixStream, mut to: UnixStream) {
         io::copy(&mut from, &mut to).ok();
         to.shutdown(Shutdown::Write).ok();
     });
-}
-
-fn engine() -> UnixStream {
-    let host = env::var_os("DOCKER_HOST").map(|host| host.into_string().unwrap());
-    let path = host.as_deref().map_or("/var/run/docker.sock", |host| {
-        host.strip_prefix("unix://").unwrap()
-    });
-    UnixStream::connect(path).unwrap()
 }
