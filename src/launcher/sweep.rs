@@ -90,6 +90,8 @@ mod tests {
 
     #[test]
     fn only_our_own_orphans_are_reaped_containers_first() {
+        use ObjectKind::{Container, Network, Volume};
+
         let owner = Owner {
             machine: "here".to_owned(),
             uid: 1000,
@@ -122,7 +124,6 @@ mod tests {
             }
             .to_map(),
         };
-        use ObjectKind::{Container, Network, Volume};
         let mut foreign = object("foreign", Container, dead, past, 1000);
         foreign.labels.remove("eclusa.owner");
         let found = orphans(

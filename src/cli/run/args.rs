@@ -307,7 +307,7 @@ mod tests {
             (spec.limits.memory, spec.limits.nano_cpus),
             (1 << 30, 500_000_000)
         );
-        assert_eq!(spec.timeout, Duration::from_secs(300));
+        assert_eq!(spec.timeout, Duration::from_mins(5));
         assert_eq!(spec.env, [("A".to_owned(), "b=c".to_owned())]);
         assert_eq!(
             spec.user,

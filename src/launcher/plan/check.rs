@@ -1,5 +1,7 @@
 //! What can be said of a wish without knowing anything else.
 
+use std::fmt;
+
 use super::hardening::LEAST_PIDS;
 use crate::launcher::spec::{NetworkChoice, Quantity, RunSpec, TIMES};
 
@@ -112,7 +114,11 @@ fn check_ranges(spec: &RunSpec) -> Result<(), PlanError> {
 const MIN_CPUS: u64 = 10_000_000;
 const MAX_CPUS: u64 = 1_024_000_000_000;
 
-fn out_of_range(what: &'static str, given: impl ToString, range: impl Into<String>) -> PlanError {
+fn out_of_range(
+    what: &'static str,
+    given: impl fmt::Display,
+    range: impl Into<String>,
+) -> PlanError {
     PlanError::OutOfRange {
         what,
         given: given.to_string(),

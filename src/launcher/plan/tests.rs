@@ -125,7 +125,7 @@ fn nothing_asked_for_weakens_the_hardening() {
 fn every_volume_of_an_image_is_in_memory() {
     let of = |volume: &str| {
         planned(&simple(), |_, image| {
-            image.volumes = vec![volume.to_owned()]
+            image.volumes = vec![volume.to_owned()];
         })
         .map(|plan| plan.sandbox.tmpfs.last().unwrap().target.clone())
     };
