@@ -224,6 +224,29 @@ fn a_proxy_that_cannot_run_is_an_error_with_its_own_words() {
 
 #[test]
 #[ignore = "needs Docker"]
+fn a_proxy_that_cannot_record_is_an_error_at_once() {
+    let _alone = without_proxy();
+    let options = [
+        "--opt=type=tmpfs",
+        "--opt=device=tmpfs",
+        "--opt=o=size=256k,mode=1777",
+    ];
+    docker(&[&["volume", "create"], &options[..], &["eclusa-audit"]].concat());
+    up(&[]);
+    let volume = "--volume=eclusa-audit:/audit";
+    let fill = ["dd", "if=/dev/zero", "of=/audit/full", "bs=4k"];
+    let full = ["run", "--rm", volume, AGENT_IMAGE];
+    let full = attempt(Command::new("docker").args(full).args(fill));
+    assert!(full.text.contains("No space left"), "{full:?}");
+    let body = json!({"sources": ["10.231.255.3"], "expires_in": "1h"}).to_string();
+    let unrecorded = exec_admin(&["PUT", "/v1/runs/01RUN", &body]);
+    assert!(!unrecorded.ok, "{unrecorded:?}");
+    let why = refused(&["up"]);
+    assert!(why.contains("cannot write its audit log"), "{why}");
+}
+
+#[test]
+#[ignore = "needs Docker"]
 fn a_network_that_went_while_it_was_stopped_does_not_keep_it_down() {
     let _alone = without_proxy();
     let first = up(&[]);

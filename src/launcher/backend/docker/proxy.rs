@@ -89,10 +89,8 @@ impl Docker {
         loop {
             let Some(found) = self.find_container(whose).await? else {
                 self.refuse_proxy_outside().await?;
-                match self.make_proxy().await? {
-                    Some(id) => made = Some(id),
-                    None => patience.pause().await.map_err(|()| too_slow())?,
-                }
+                made = self.make_proxy().await?.or(made);
+                patience.pause().await.map_err(|()| too_slow())?;
                 continue;
             };
             let is_new = made.as_ref() == Some(&found.id);
@@ -116,12 +114,12 @@ impl Docker {
     /// Brings a container that was found nearer to a proxy that answers.
     async fn approach(&self, found: &Found, patience: &mut Patience) -> Result<Live, Silence> {
         match found.stage {
-            Stage::Running => self.ask_health(found, patience.rounds).await,
+            Stage::Running => self.ask_health(found, patience.with(found)).await,
             Stage::Restarting => Err(Silence::NotYet("it starts again and again".to_owned())),
             Stage::Leaving => Err(Silence::NotYet(
                 "the one before is being removed".to_owned(),
             )),
-            Stage::Made if patience.with(&found.id) < MAKE_LIMIT => {
+            Stage::Made if patience.with(found) < MAKE_LIMIT => {
                 Err(Silence::NotYet("another eclusa is making it".to_owned()))
             }
             // A network that was removed in the meantime would keep it from starting, and its image
@@ -169,8 +167,8 @@ struct Patience {
     begun: Instant,
     limit: Duration,
     rounds: u32,
-    /// The container that is waited for, and since when.
-    waited_for: Option<(String, Instant)>,
+    /// The container that is waited for, in that stage, and since when.
+    waited_for: Option<(String, Stage, Instant)>,
 }
 
 impl Patience {
@@ -183,12 +181,12 @@ impl Patience {
         }
     }
 
-    /// How long this container has been waited for.
-    fn with(&mut self, id: &str) -> Duration {
+    /// How long this container has been waited for in its stage.
+    fn with(&mut self, found: &Found) -> Duration {
         match &self.waited_for {
-            Some((same, since)) if same == id => since.elapsed(),
+            Some((id, stage, since)) if *id == found.id && *stage == found.stage => since.elapsed(),
             Some(_) | None => {
-                self.waited_for = Some((id.to_owned(), Instant::now()));
+                self.waited_for = Some((found.id.clone(), found.stage, Instant::now()));
                 Duration::ZERO
             }
         }
@@ -225,11 +223,22 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_container_is_waited_for_anew() {
+    async fn each_container_is_waited_for_anew_and_so_is_each_stage_of_it() {
         let mut patience = Patience::new(Duration::from_secs(10));
-        assert_eq!(patience.with("first"), Duration::ZERO);
+        let running = container::tests::found("eclusa-01");
+        assert_eq!(patience.with(&running), Duration::ZERO);
         sleep(Duration::from_secs(3)).await;
-        assert_eq!(patience.with("first"), Duration::from_secs(3));
-        assert_eq!(patience.with("second"), Duration::ZERO);
+        assert_eq!(patience.with(&running), Duration::from_secs(3));
+        let made = Found {
+            stage: Stage::Made,
+            ..running.clone()
+        };
+        assert_eq!(patience.with(&made), Duration::ZERO);
+        sleep(Duration::from_secs(3)).await;
+        let another = Found {
+            id: "decaf".to_owned(),
+            ..made
+        };
+        assert_eq!(patience.with(&another), Duration::ZERO);
     }
 }

@@ -26,8 +26,8 @@ pub(super) const CALL_LIMIT: Duration = Duration::from_secs(90);
 /// The longest that an answer about health may take.
 const HEALTH_LIMIT: Duration = Duration::from_secs(5);
 
-/// Rounds in which a socket that is not there yet is waited for before exec is tried too.
-const SOCKET_ROUNDS: u32 = 5;
+/// How long a socket that is not there yet is waited for before exec is tried too.
+const SOCKET_LIMIT: Duration = Duration::from_millis(500);
 
 const HEALTHZ: AdminCall<'_> = AdminCall {
     method: "GET",
@@ -110,18 +110,24 @@ impl Docker {
         self.by_exec(&proxy.id, call).await
     }
 
-    /// Asks a running container whether it is well, in the given round of asking.
-    pub(super) async fn ask_health(&self, found: &Found, round: u32) -> Result<Live, Silence> {
-        let reached = self.reach(found, round).await?;
-        if reached.status == 200 {
-            Ok(Live {
+    /// Asks a container that has been running for some time, as far as is known, whether it is well.
+    pub(super) async fn ask_health(
+        &self,
+        found: &Found,
+        running_for: Duration,
+    ) -> Result<Live, Silence> {
+        let reached = self.reach(found, running_for).await?;
+        match (reached.status, &*reached.health.status) {
+            (200, _) => Ok(Live {
                 found: found.clone(),
                 proxy: reached.proxy(found),
                 health: reached.health,
-            })
-        } else {
-            let said = reached.health.status;
-            Err(Silence::NotYet(format!("it says {said}")))
+            }),
+            (_, "audit_unavailable") => Err(Silence::Final(BackendError::Proxy(format!(
+                "{} cannot write its audit log, and lets nothing through without; is the disk full?",
+                found.name
+            )))),
+            (_, said) => Err(Silence::NotYet(format!("it says {said}"))),
         }
     }
 
@@ -130,7 +136,7 @@ impl Docker {
         if found.stage != Stage::Running {
             return Ok(None);
         }
-        match self.reach(found, SOCKET_ROUNDS).await {
+        match self.reach(found, SOCKET_LIMIT).await {
             Ok(reached) => Ok(Some(reached.proxy(found))),
             Err(Silence::NotYet(_)) => Ok(None),
             Err(Silence::Final(error)) => Err(error),
@@ -138,7 +144,7 @@ impl Docker {
     }
 
     /// How a running container's proxy is reached, and how it is.
-    async fn reach(&self, found: &Found, round: u32) -> Result<Reached, Silence> {
+    async fn reach(&self, found: &Found, running_for: Duration) -> Result<Reached, Silence> {
         if let Some(path) = &self.proxy.admin {
             match at_path(path, found).await {
                 AtPath::Own(reached) => return Ok(reached),
@@ -157,7 +163,7 @@ impl Docker {
         if let Some(path) = socket {
             match at_path(path, found).await {
                 AtPath::Own(reached) => return Ok(reached),
-                AtPath::Nobody if round < SOCKET_ROUNDS => {
+                AtPath::Nobody if running_for < SOCKET_LIMIT => {
                     return Err(Silence::NotYet(
                         "its admin socket is not there yet".to_owned(),
                     ));
