@@ -22,9 +22,11 @@ impl Docker {
         proxy: Option<&Proxy>,
     ) -> Result<(), BackendError> {
         if self.engine.kind == EngineKind::Podman {
-            // Security: it takes a path where Docker takes the profile, and would start without it.
+            // Measured on 5.8: it refuses `nr_inodes`, and takes a path where Docker takes a filter.
             return Err(BackendError::Unsupported(
-                "Podman cannot be given the system call filter through its API yet; use Docker"
+                "Podman cannot apply the whole plan: its API has no cap on the number of files of \
+                 a file system in memory, and takes a system call filter only as a path of its \
+                 own host; use Docker"
                     .to_owned(),
             ));
         }

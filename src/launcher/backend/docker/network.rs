@@ -34,12 +34,6 @@ impl Docker {
         slice: &Slice,
         proxy: Option<&Proxy>,
     ) -> Result<(), BackendError> {
-        if self.engine.kind == EngineKind::Podman {
-            return Err(BackendError::Unsupported(
-                "private networks are only proven on Docker; with Podman use --network none"
-                    .to_owned(),
-            ));
-        }
         let Some(proxy) = proxy else {
             return Err(BackendError::Proxy("of the run is not known".to_owned()));
         };

@@ -166,11 +166,26 @@ pub(super) fn field(name: &str, planned: &Value, got: &Value) -> Result<(), Back
     if (same(planned, got) && has_same_names()) || is_excepted() {
         return Ok(());
     }
+    // Security: what an environment holds is not for messages, and may be a credential.
+    let shown = |value| match name {
+        "Config.Env" => shown(&without_values(value)),
+        _ => shown(value),
+    };
     Err(BackendError::NotApplied {
         what: name.to_owned(),
         planned: shown(planned),
         got: shown(got),
     })
+}
+
+fn without_values(env: &Value) -> Value {
+    let pairs = env
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let names = pairs.map(|pair| pair.split('=').next().unwrap_or_default());
+    names.map(Value::from).collect()
 }
 
 fn names(value: &Value) -> BTreeSet<&String> {

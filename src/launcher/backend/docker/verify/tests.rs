@@ -287,6 +287,21 @@ fn the_times_of_a_health_check_that_is_off_do_not_matter() {
 }
 
 #[test]
+fn what_an_environment_holds_is_not_told() {
+    let planned = sandbox(&plan_with_everything()).unwrap();
+    let mut report: Value = serde_json::from_str(REPORTS[2].1).unwrap();
+    report["Config"]["Env"] = json!(["HOME=secret", "API_KEY=secret=secret"]);
+    let error = compare(&planned, &from_value(report).unwrap())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains(r#"got ["HOME","API_KEY"];"#), "{error}");
+    assert!(
+        !error.contains("secret") && !error.contains("/workspace"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_warning_is_an_error_unless_it_cannot_matter() {
     for (warning, expected) in [
         (
