@@ -57,7 +57,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Wall-clock time of the command, 100ms to 7 days. Default: [launcher] timeout, else 30s.
+    /// Wall-clock time of the command, 100ms to 7 days. Default: launcher.timeout of the configuration, else 30s.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) timeout: Option<Duration>,
     /// Memory without swap, files in memory included.
@@ -115,7 +115,7 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
-    /// The launcher's record file. Default: [launcher] record, else eclusa/runs.jsonl in
+    /// The launcher's record file. Default: launcher.record of the configuration, else eclusa/runs.jsonl in
     /// $XDG_STATE_HOME.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
