@@ -57,7 +57,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Wall-clock time of the command, 100ms to 7 days. Default: launcher.timeout of the configuration, else 30s.
+    /// Wall-clock time of the command, 100ms to 7 days. Default: launcher.timeout of the
+    /// configuration, else 30s.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) timeout: Option<Duration>,
     /// Memory without swap, files in memory included.
@@ -115,8 +116,8 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) engine: EngineArgs,
-    /// The launcher's record file. Default: launcher.record of the configuration, else eclusa/runs.jsonl in
-    /// $XDG_STATE_HOME.
+    /// The launcher's record file. Default: launcher.record of the configuration, else
+    /// eclusa/runs.jsonl in $XDG_STATE_HOME.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Print the whole record, one JSON object, and nothing else.
@@ -194,7 +195,8 @@ impl RunArgs {
     }
 }
 
-/// What the configuration says of the run before anything is made; the proxy decides the same again.
+/// What the configuration says of the run before anything is made; the proxy decides the same
+/// again.
 pub(super) fn check_policy(spec: &RunSpec, config: &Config) -> anyhow::Result<()> {
     config
         .policies
