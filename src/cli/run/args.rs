@@ -353,7 +353,8 @@ mod tests {
             ["--allow", "*.com"],
             ["--pull", "always"],
         ] {
-            let error = read(&args).unwrap_err();
+            // With `=`, so that a minus sign does not begin an option of its own.
+            let error = read(&[&args.join("=")]).unwrap_err();
             assert!(error.contains(args[0]), "{args:?}: {error}");
         }
     }
