@@ -11,6 +11,12 @@ import threading
 ZONE = ("allowed.demo.example", "denied.demo.example")
 
 
+def say(*words):
+    """One line in one write: threads that print would mix theirs."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 class Dns(socketserver.BaseRequestHandler):
     """A for the two names of the zone, an empty answer for their other types, else NXDOMAIN."""
 
@@ -21,7 +27,7 @@ class Dns(socketserver.BaseRequestHandler):
             labels.append(query[at + 1 : at + 1 + query[at]].decode("latin-1"))
             at += 1 + query[at]
         name = ".".join(labels).lower()
-        print("dns", name, flush=True)
+        say("dns", name)
         question = query[12 : at + 5]
         known, wants_a = name in ZONE, question[-4:-2] == b"\0\1"
         answer = b""
@@ -42,7 +48,7 @@ class Http(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, _format, *_args):
-        print("http", self.headers.get("Host"), self.path, flush=True)
+        say("http", self.headers.get("Host"), self.path)
 
 
 ADDRESS = "172.30.242.53"
@@ -57,15 +63,15 @@ def origin(folder):
     servers.append(socketserver.ThreadingUDPServer(("", 53), Dns))
     for server in servers:
         threading.Thread(target=server.serve_forever).start()
-    print("ready", flush=True)
+    say("ready")
 
 
 def listen(port):
     server = socket.create_server(("::", int(port)), family=socket.AF_INET6, dualstack_ipv6=True)
-    print("ready", server.getsockname()[1], flush=True)
+    say("ready", server.getsockname()[1])
     while True:
         connection, peer = server.accept()
-        print("reached by", peer[0], flush=True)
+        say("reached by", peer[0])
         connection.close()
 
 
