@@ -2,6 +2,7 @@
 //! of an image.
 
 mod input;
+mod output;
 
 use std::process::Command;
 
