@@ -27,8 +27,13 @@ fn collected(ran: &Ran, folder: &Path) -> BTreeMap<String, u64> {
     for file in &ran.record.outputs {
         let path = folder.join(&file.path);
         let metadata = fs::symlink_metadata(&path).unwrap();
-        assert!(metadata.is_file(), "{path:?}");
-        assert_eq!(metadata.permissions().mode() & 0o7133, 0, "{path:?}");
+        assert!(metadata.is_file(), "{}", path.display());
+        assert_eq!(
+            metadata.permissions().mode() & 0o7133,
+            0,
+            "{}",
+            path.display()
+        );
         assert_eq!(
             (metadata.len(), sha256(&path)),
             (file.bytes, file.sha256.clone())
@@ -41,7 +46,8 @@ fn collected(ran: &Ran, folder: &Path) -> BTreeMap<String, u64> {
         let mut outputs = ran.record.outputs.iter();
         assert!(
             outputs.any(|file| Path::new(&file.path).starts_with(below)),
-            "{path:?}"
+            "{}",
+            path.display()
         );
     }
     let outputs = ran.record.outputs.iter();
