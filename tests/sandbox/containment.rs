@@ -37,35 +37,61 @@ pub(crate) fn holds(agent: &str, proxy: &str, proxy_address: &str) {
     the_process_holds_no_privilege(agent);
 }
 
-fn only_the_proxy_is_reached(agent: &str, proxy_address: &str) {
-    let python = ["python3", "-u", "-c", LISTEN];
-    let run = ["run", "--detach", "--init", "--network=host", AGENT_IMAGE];
-    let host = Container(docker(&[&run[..], &python].concat()));
-    wait_until("the host's listener", || {
-        !docker(&["logs", &host.0]).is_empty()
-    });
-    let port = docker(&["logs", &host.0]);
-    let addresses = exec(&host.0, &["ip", "-o", "address", "show"]).text;
-    let mut targets: Vec<String> = addresses
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(3))
-        .map(|address| address.split('/').next().unwrap())
-        .filter(|address| !["127.0.0.1", "::1"].contains(address))
-        .map(|address| {
-            let scope = if address.starts_with("fe80") {
-                "%eth0"
-            } else {
-                ""
-            };
-            format!("{address}{scope},{port}")
-        })
-        .collect();
-    // That the listener can be reached at all: from a container that is not contained.
-    let reach = ["python3", "-c", REACH];
-    let targets_open: Vec<&str> = targets.iter().map(String::as_str).collect();
-    let open = [&["run", "--rm", AGENT_IMAGE][..], &reach, &targets_open].concat();
-    assert_ne!(docker(&open), "", "the probe itself must work");
+/// A listener on every address of the engine's host.
+pub(crate) struct HostListener {
+    container: Container,
+    port: u16,
+}
 
+impl HostListener {
+    /// Starts it, and asserts that it can be reached at all: from a container that is not
+    /// contained.
+    pub(crate) fn start() -> Self {
+        let python = ["python3", "-u", "-c", LISTEN];
+        let run = ["run", "--detach", "--init", "--network=host", AGENT_IMAGE];
+        let container = Container(docker(&[&run[..], &python].concat()));
+        wait_until("the host's listener", || {
+            !docker(&["logs", &container.0]).is_empty()
+        });
+        let port = docker(&["logs", &container.0]).parse().unwrap();
+        let listener = Self { container, port };
+        let reach = ["run", "--rm", AGENT_IMAGE, "python3", "-c", REACH];
+        let targets = listener.addresses().into_iter();
+        let targets: Vec<String> = targets.map(|at| format!("{at},{port}")).collect();
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        let reached = docker(&[&reach[..], &targets].concat());
+        assert_ne!(reached, "", "the probe itself must work");
+        listener
+    }
+
+    /// Its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The host's addresses, link-local ones with an agent's interface as their scope.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let shown = exec(&self.container.0, &["ip", "-o", "address", "show"]).text;
+        let addresses = shown
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(3))
+            .map(|address| address.split('/').next().unwrap())
+            .filter(|address| !["127.0.0.1", "::1"].contains(address));
+        addresses
+            .map(|address| {
+                let is_link_local = address.starts_with("fe80");
+                let scope = if is_link_local { "%eth0" } else { "" };
+                format!("{address}{scope}")
+            })
+            .collect()
+    }
+}
+
+fn only_the_proxy_is_reached(agent: &str, proxy_address: &str) {
+    let host = HostListener::start();
+    let port = host.port();
+    let targets = host.addresses().into_iter();
+    let mut targets: Vec<String> = targets.map(|at| format!("{at},{port}")).collect();
     let gateway = proxy_address.rsplit_once('.').unwrap().0;
     targets.extend([
         format!("{gateway}.1,{port}"),
@@ -76,6 +102,7 @@ fn only_the_proxy_is_reached(agent: &str, proxy_address: &str) {
     ]);
     targets.extend(["3128", "443", "80", "53"].map(|port| format!("{proxy_address},{port}")));
     let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+    let reach = ["python3", "-c", REACH];
     let reached = exec(agent, &[&reach[..], &targets].concat());
     let reached: BTreeSet<&str> = reached.text.split_whitespace().collect();
     let expected = ["3128", "443", "80", "53"].map(|port| format!("{proxy_address},{port}"));

@@ -3,6 +3,7 @@
 
 mod files;
 mod many;
+mod network;
 mod process;
 mod time;
 mod toolchains;

@@ -9,8 +9,10 @@ use std::{
 
 use eclusa::record::RunRecord;
 use rustix::process::Signal;
+use serde_json::Value;
 
-use super::{Launcher, Running, objects};
+use super::{Launcher, Running, network::stage::registered, objects};
+use crate::docker::{docker, without_proxy};
 
 const LAUNCHES: usize = 50;
 
@@ -42,7 +44,9 @@ fn launch(launcher: &Launcher, fates: &[Fate]) -> Vec<(u32, Output)> {
         .map(|at| {
             let script = format!("ls; echo {at} > {at}; sleep 1; ls; cat *; exit {at}");
             let command = ["sh", "-c", &script];
-            Running::start(&mut launcher.command(&["--timeout=100s"], &command))
+            let network = if at % 5 < 2 { "egress" } else { "none" };
+            let options = ["--timeout=100s", &format!("--network={network}")];
+            Running::start(&mut launcher.command(&options, &command))
         })
         .collect();
     let mut moments: Vec<(Duration, Signal, &Running)> = running
@@ -66,6 +70,7 @@ fn launch(launcher: &Launcher, fates: &[Fate]) -> Vec<(u32, Output)> {
 #[test]
 #[ignore = "needs Docker"]
 fn fifty_launches_of_which_half_are_killed_mix_nothing_and_leave_nothing() {
+    let _alone = without_proxy();
     let launcher = Launcher::alone();
     let fates = fates();
     let start = SystemTime::now();
@@ -115,6 +120,12 @@ fn fifty_launches_of_which_half_are_killed_mix_nothing_and_leave_nothing() {
     let mut left = objects();
     left.retain(|object| of_them(&object.labels));
     assert!(left.is_empty(), "{left:?}");
+    assert_eq!(registered(), Vec::<Value>::new());
+    let networks = "--format={{range $name, $_ := .NetworkSettings.Networks}}{{$name}} {{end}}";
+    assert_eq!(
+        docker(&["inspect", networks, "eclusa-proxy"]),
+        "egress-uplink"
+    );
     runs.insert(last.record.run);
     each_is_recorded_once(&launcher, &runs);
     let took = start.elapsed().unwrap();
