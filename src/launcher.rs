@@ -165,7 +165,9 @@ pub enum LaunchError {
     #[error(transparent)]
     Registration(#[from] RegistrationError),
     /// No range of the pool is free.
-    #[error("no /29 of the pool {0} is free; remove old networks or set a larger [launcher] pool")]
+    #[error(
+        "no /29 of the pool {0} is free of networks and routes; remove old ones, or set another [launcher] pool"
+    )]
     PoolExhausted(ipnet::Ipv4Net),
     /// The run cannot be recorded.
     #[error(transparent)]

@@ -1,7 +1,9 @@
-//! Which interfaces hold a default route, from `/proc/net/route` and `/proc/net/ipv6_route`
-//! (proc_pid_net(5)).
+//! Which interfaces hold a default route, and which ranges are routed, from `/proc/net/route` and
+//! `/proc/net/ipv6_route` (proc_pid_net(5)).
 
-use std::{collections::BTreeSet, fs, io};
+use std::{collections::BTreeSet, fs, io, net::Ipv4Addr};
+
+use ipnet::Ipv4Net;
 
 /// linux/route.h: the route is usable, and it rejects what it matches.
 const RTF_UP: u32 = 0x0001;
@@ -24,21 +26,68 @@ pub(super) fn uplinks() -> io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// A headline, then `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`.
+/// The IPv4 ranges that this host has a route to; a default route is to none.
+///
+/// # Errors
+/// The table cannot be read, or a line of it is not one.
+pub fn ipv4_ranges() -> io::Result<Vec<Ipv4Net>> {
+    parse_ranges(&fs::read_to_string("/proc/net/route")?)
+}
+
+/// A line of `/proc/net/route`.
+struct Ipv4Route<'a> {
+    interface: &'a str,
+    destination: Ipv4Addr,
+    mask: Ipv4Addr,
+    flags: u32,
+}
+
+/// A headline, then `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses are
+/// hexadecimal in the byte order of the machine.
+fn ipv4_routes(text: &str) -> impl Iterator<Item = io::Result<Ipv4Route<'_>>> {
+    text.lines().skip(1).map(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [interface, destination, _, flags, _, _, _, mask, ..] = fields[..] else {
+            return Err(malformed(line));
+        };
+        let number = |text| hexadecimal(text).map_err(|_| malformed(line));
+        let address = |text| Ok::<_, io::Error>(number(text)?.to_ne_bytes().into());
+        Ok(Ipv4Route {
+            interface,
+            destination: address(destination)?,
+            mask: address(mask)?,
+            flags: number(flags)?,
+        })
+    })
+}
+
 fn parse_ipv4(text: &str) -> io::Result<BTreeSet<String>> {
-    text.lines()
-        .skip(1)
-        .filter_map(|line| {
-            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-            let (Some(name), Some(flags), Some(mask)) =
-                (fields.first(), fields.get(3), fields.get(7))
-            else {
-                return Some(Err(malformed(line)));
-            };
-            let (Ok(flags), Ok(mask)) = (hexadecimal(flags), hexadecimal(mask)) else {
-                return Some(Err(malformed(line)));
-            };
-            uplink(name, mask.count_ones() <= LONGEST_IPV4, flags)
+    ipv4_routes(text)
+        .filter_map(|route| match route {
+            Ok(route) => {
+                let is_default = u32::from(route.mask).count_ones() <= LONGEST_IPV4;
+                uplink(route.interface, is_default, route.flags)
+            }
+            Err(error) => Some(Err(error)),
+        })
+        .collect()
+}
+
+fn parse_ranges(text: &str) -> io::Result<Vec<Ipv4Net>> {
+    ipv4_routes(text)
+        .filter_map(|route| {
+            let range = route.and_then(
+                |Ipv4Route {
+                     destination, mask, ..
+                 }| {
+                    Ipv4Net::with_netmask(destination, mask)
+                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+                },
+            );
+            match range {
+                Ok(range) => (range.prefix_len() > 0).then_some(Ok(range)),
+                Err(error) => Some(Err(error)),
+            }
         })
         .collect()
 }
@@ -214,8 +263,26 @@ mod tests {
         }
     }
 
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn a_range_is_routed_unless_it_is_everything() {
+        let text = "\
+Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
+eth0\t00000000\t010011AC\t0003\t0\t0\t0\t00000000\t0\t0\t0
+docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\t0\t0\t0
+br-1\t0800F00A\t00000000\t0001\t0\t0\t0\tF8FFFFFF\t0\t0\t0
+eth1\tFEA9FEA9\t00000000\t0005\t0\t0\t0\tFFFFFFFF\t0\t0\t0
+";
+        let expected = ["172.17.0.0/16", "10.240.0.8/29", "169.254.169.254/32"];
+        let expected: Vec<Ipv4Net> = expected.iter().map(|net| net.parse().unwrap()).collect();
+        assert_eq!(parse_ranges(text).unwrap(), expected);
+        let odd = text.replace("F8FFFFFF", "F80FFFFF");
+        assert!(parse_ranges(&odd).is_err(), "a mask with a hole");
+    }
+
     #[test]
     fn this_hosts_routes_can_be_read() {
         assert!(uplinks().is_ok_and(|names| !names.contains("lo")));
+        assert!(ipv4_ranges().is_ok());
     }
 }

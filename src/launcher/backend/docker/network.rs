@@ -1,11 +1,11 @@
 //! Networks: the slice of a run, one that exists and is asked for by name, and the ranges in use.
 
-use std::{collections::HashMap, net::Ipv4Addr};
+use std::collections::HashMap;
 
 use bollard::models::{
     Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest, NetworkInspect,
 };
-use ipnet::{IpNet, Ipv4Net};
+use ipnet::IpNet;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -14,9 +14,12 @@ use super::{
     error::call,
     verify::{self, json},
 };
-use crate::launcher::{
-    backend::{BackendError, Engine, EngineKind, Proxy},
-    plan::{Plan, Slice},
+use crate::{
+    launcher::{
+        backend::{BackendError, Engine, EngineKind, Proxy},
+        plan::{Plan, Slice},
+    },
+    listener::interfaces::ipv4_ranges,
 };
 
 /// Keeps the host's address off the bridge. `internal` alone leaves every service of the host that
@@ -114,9 +117,10 @@ impl Docker {
             .filter_map(|config| config.subnet?.parse().ok())
             .collect();
         if self.engine.is_local {
-            // Where there is no such file there are no such routes; the engine has its own check.
-            let routes = tokio::fs::read_to_string("/proc/net/route").await;
-            ranges.extend(routes.map(|text| routed(&text)).unwrap_or_default());
+            let routed = ipv4_ranges().map_err(|error| {
+                BackendError::Unsupported(format!("failed to read this machine's routes: {error}"))
+            })?;
+            ranges.extend(routed.into_iter().map(IpNet::V4));
         }
         ranges.sort_unstable();
         ranges.dedup();
@@ -228,23 +232,6 @@ fn judge(name: &str, network: &NetworkInspect, dangerously_allow: bool) -> Resul
         "{why}; make it with `--internal -o {INHIBIT}=true`, or take the danger with \
          --dangerously-allow-network"
     ))
-}
-
-/// The ranges of `/proc/net/route` (proc_net(5)): hexadecimal, in the byte order of the machine;
-/// the default route is none.
-fn routed(text: &str) -> Vec<IpNet> {
-    let address = |field: &str| {
-        let bits = u32::from_str_radix(field, 16).ok()?;
-        Some(Ipv4Addr::from(bits.to_ne_bytes()))
-    };
-    let range = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let destination = address(fields.nth(1)?)?;
-        let mask = address(fields.nth(5)?)?;
-        let range = Ipv4Net::with_netmask(destination, mask).ok()?;
-        (range.prefix_len() > 0).then_some(IpNet::V4(range))
-    };
-    text.lines().skip(1).filter_map(range).collect()
 }
 
 #[cfg(test)]
