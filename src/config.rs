@@ -21,7 +21,7 @@ mod tests;
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 pub use self::{
-    fingerprint::fingerprint,
+    fingerprint::{fingerprint, hexadecimal},
     problem::{Problem, Problems},
 };
 use crate::{

@@ -4,8 +4,12 @@ use ring::digest::{SHA256, digest};
 
 /// The SHA-256 of `content` in lower-case hexadecimal.
 pub fn fingerprint(content: &[u8]) -> String {
-    digest(&SHA256, content)
-        .as_ref()
+    hexadecimal(digest(&SHA256, content).as_ref())
+}
+
+/// Bytes in lower-case hexadecimal.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 0xf])
         .filter_map(|half| char::from_digit(u32::from(half), 16))

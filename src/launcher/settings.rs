@@ -9,6 +9,7 @@ use std::{
 use ipnet::Ipv4Net;
 
 use super::plan::{Owner, Process};
+use crate::config::fingerprint;
 
 /// What holds for every run of one launcher.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,16 +84,9 @@ fn machine() -> String {
             .to_string_lossy()
             .into_owned(),
     };
-    let digest = ring::digest::digest(
-        &ring::digest::SHA256,
-        format!("eclusa:{}", id.trim()).as_bytes(),
-    );
-    let hex = digest
-        .as_ref()
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"));
-    hex.collect()
+    let mut told = fingerprint(format!("eclusa:{}", id.trim()).as_bytes());
+    told.truncate(16);
+    told
 }
 
 impl Process {

@@ -1,7 +1,6 @@
 //! Reads the entries of an archive and writes its regular files.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, Read, Write as _},
     os::fd::{AsFd, OwnedFd},
@@ -19,7 +18,10 @@ use super::{
     place::{Place, told},
     source::{Bounds, Source},
 };
-use crate::record::{OutputFile, SkippedOutput};
+use crate::{
+    config::hexadecimal,
+    record::{OutputFile, SkippedOutput},
+};
 
 /// Lines on what was skipped; the rest are counted.
 const MAX_SKIPPED: usize = 100;
@@ -239,7 +241,7 @@ fn copy(
         file.write_all(bytes).map_err(Broken::Disk)?;
         left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
     }
-    Ok(Hex(digest.finish().as_ref()).to_string())
+    Ok(hexadecimal(digest.finish().as_ref()))
 }
 
 /// How many bytes of the archive an entry takes: of a sparse file, less than its length.
@@ -272,14 +274,5 @@ fn not_made(error: Errno, taken: &str) -> Failure {
             Failure::Skip("the output folder's file system does not take its name".to_owned())
         }
         error => Failure::Broken(Broken::Disk(error.into())),
-    }
-}
-
-/// Bytes in lower-case hexadecimal.
-struct Hex<'a>(&'a [u8]);
-
-impl fmt::Display for Hex<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
