@@ -20,9 +20,11 @@ mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+pub(crate) use self::launcher::RUN_TIMES;
 pub use self::{
     fingerprint::{fingerprint, hexadecimal},
     problem::{Problem, Problems},
+    scalar::{duration, show_duration},
 };
 use crate::{
     destination::{AddressGuard, Destination},

@@ -52,7 +52,10 @@ pub use self::{
     registration::RegistrationError,
     settings::Settings,
 };
-use crate::{config, record::RunRecord};
+use crate::{
+    config::{self, RUN_TIMES},
+    record::RunRecord,
+};
 
 /// How long a run may take besides its own time before a sweep takes it for an orphan: images are
 /// pulled and files copied meanwhile.
@@ -115,7 +118,7 @@ impl<B: Backend> Launcher<B> {
     }
 
     fn labels(&self, spec: &RunSpec, now: Timestamp) -> Labels {
-        let allowed = spec.timeout.min(spec::TIMES.end().to_owned()) + SETUP_ALLOWANCE;
+        let allowed = spec.timeout.min(RUN_TIMES.end().to_owned()) + SETUP_ALLOWANCE;
         Labels {
             run: ulid::Ulid::generate().into(),
             owner: self.settings.owner.clone(),

@@ -1,6 +1,6 @@
 //! `[launcher]`: defaults of `eclusa run`, held against the profiles and clients.
 
-use std::{collections::BTreeMap, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, ops::RangeInclusive, sync::Arc, time::Duration};
 
 use ipnet::{IpNet, Ipv4Net};
 
@@ -12,6 +12,10 @@ use super::{
     settings::{A_PATH, duration},
 };
 use crate::policy::{ClientRange, Profile};
+
+/// The wall-clock limits that a run may have.
+pub(crate) const RUN_TIMES: RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_hours(7 * 24);
 
 const DEFAULT_POOL: Ipv4Net = Ipv4Net::new_assert(Ipv4Addr::new(10, 231, 0, 0), 16);
 
@@ -31,11 +35,9 @@ pub(super) fn launcher(
     profiles: &BTreeMap<Arc<str>, Profile>,
     clients: &[ClientRange],
 ) -> Launcher {
-    const TIMES: std::ops::RangeInclusive<Duration> =
-        Duration::from_millis(100)..=Duration::from_hours(7 * 24);
     let defaults = Launcher::default();
     root.table("launcher", |section| Launcher {
-        timeout: duration(section, "timeout", defaults.timeout, &TIMES),
+        timeout: duration(section, "timeout", defaults.timeout, &RUN_TIMES),
         record: section.parsed("record", A_PATH, scalar::path),
         pool: pool(section, clients).unwrap_or(defaults.pool),
         ceiling: section

@@ -32,8 +32,11 @@ const SIZES: &[(&str, u64)] = &[
     ("B", 1),
 ];
 
-/// `30s`, `1h30m`, `500ms`.
-pub(super) fn duration(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
+/// Reads `30s`, `1h30m` or `500ms`, the one spelling of times in configuration, options and calls.
+///
+/// # Errors
+/// What is wrong with it and how it is written.
+pub fn duration(text: &str, range: &RangeInclusive<Duration>) -> Result<Duration, String> {
     let millis = parse_duration(text).ok_or_else(|| match text.parse::<u64>() {
         Ok(number) => format!("{text:?} has no unit; write \"{number}s\" for seconds"),
         Err(_) => format!("{text:?} is not a duration; write for example \"30s\", \"5m\" or \"1h\" (ms, s, m, h, d)"),
@@ -67,8 +70,8 @@ fn parse_duration(text: &str) -> Option<u64> {
     (longest != u64::MAX).then_some(total)
 }
 
-/// As it would be written, in one unit.
-pub(super) fn show_duration(duration: Duration) -> String {
+/// A time as `duration` reads it, in one unit.
+pub fn show_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     let unit = TIMES
         .iter()

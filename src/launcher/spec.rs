@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Duration};
 
 pub use self::{
     credential::looks_like_a_credential,
-    quantity::{Quantity, QuantityError, TIMES, cpus, timeout},
+    quantity::{Quantity, QuantityError, cpus, timeout},
 };
 use crate::policy::Pattern;
 

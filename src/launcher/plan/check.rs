@@ -3,7 +3,10 @@
 use std::fmt;
 
 use super::hardening::LEAST_PIDS;
-use crate::launcher::spec::{NetworkChoice, Quantity, RunSpec, TIMES};
+use crate::{
+    config::RUN_TIMES,
+    launcher::spec::{NetworkChoice, Quantity, RunSpec},
+};
 
 /// Why there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -103,7 +106,7 @@ fn check_ranges(spec: &RunSpec) -> Result<(), PlanError> {
     if !(16..=1_048_576).contains(&nofile) {
         return Err(out_of_range("--nofile", nofile, "16 to 1048576"));
     }
-    if !TIMES.contains(&spec.timeout) {
+    if !RUN_TIMES.contains(&spec.timeout) {
         let given = format!("{:?}", spec.timeout);
         return Err(out_of_range("--timeout", given, "100ms to 7 days"));
     }

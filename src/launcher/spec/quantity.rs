@@ -3,6 +3,8 @@
 
 use std::{fmt, time::Duration};
 
+use crate::config;
+
 /// What a number stands for, with its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
@@ -109,21 +111,13 @@ pub fn cpus(text: &str) -> Result<u64, QuantityError> {
         })
 }
 
-/// The wall-clock limits that a run may have.
-pub const TIMES: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(100)..=Duration::from_hours(7 * 24);
-
-/// Reads a wall-clock limit, 100 ms to 7 days.
+/// Reads a wall-clock limit, 100 ms to 7 days, as the configuration writes it.
 pub fn timeout(text: &str) -> Result<Duration, QuantityError> {
-    text.parse::<jiff::SignedDuration>()
-        .ok()
-        .and_then(|duration| Duration::try_from(duration).ok())
-        .filter(|duration| TIMES.contains(duration))
-        .ok_or_else(|| QuantityError {
-            text: text.to_owned(),
-            what: "a time from 100ms to 7 days".to_owned(),
-            example: "30s or 5m",
-        })
+    config::duration(text, &config::RUN_TIMES).map_err(|_| QuantityError {
+        text: text.to_owned(),
+        what: "a time from 100ms to 7d".to_owned(),
+        example: "30s, 1m30s or 5m",
+    })
 }
 
 struct Bytes(u64);
@@ -197,11 +191,11 @@ mod tests {
         for text in ["0", "0.001", "-1", "", "1025", "1,5", "nan", "one"] {
             assert!(cpus(text).is_err(), "{text}");
         }
-        for text in ["0", "0s", "-5s", "30", "8d", "", "1e3s", "forever", "99ms"] {
+        for text in ["0", "0s", "-5s", "30", "8d", "", "1e3s", "forever", "99ms", "1m 30s", "PT30S"] {
             assert!(timeout(text).is_err(), "{text}");
         }
         assert_eq!(cpus("0.5"), Ok(500_000_000));
-        assert_eq!(timeout("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(timeout("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(Quantity::Kept.parse("0"), Ok(0));
     }
 }
