@@ -7,6 +7,7 @@ pub mod reload;
 
 mod api;
 mod metrics;
+mod request;
 mod socket;
 
 use std::{convert::Infallible, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
@@ -23,6 +24,7 @@ use tokio::{
 pub use self::{
     health::Health,
     reload::Reloader,
+    request::RunRequest,
     socket::{SocketError, bind},
 };
 

@@ -3,15 +3,14 @@
 use std::{
     net::{IpAddr, Ipv4Addr},
     sync::Arc,
-    time::Duration,
 };
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, header};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{Admin, metrics, reload::ReloadError};
+use super::{Admin, metrics, reload::ReloadError, request::RunRequest};
 use crate::{
     egress::{Registration, RegistrationError, runs::Run},
     policy::{Pattern, PatternError},
@@ -20,23 +19,6 @@ use crate::{
 
 /// The largest body of a request, in bytes: room for some ten thousand patterns.
 const MAX_BODY: usize = 1024 * 1024;
-
-/// The longest `expires_in`: a launcher repeats its registration well within a day.
-const MAX_EXPIRY: Duration = Duration::from_hours(24);
-
-/// The body of `PUT /v1/runs/{run}`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PutRun {
-    sources: Vec<IpAddr>,
-    #[serde(default)]
-    listener: Option<Ipv4Addr>,
-    #[serde(default)]
-    profile: Option<Arc<str>>,
-    #[serde(default)]
-    allow: Vec<String>,
-    expires_in: String,
-}
 
 /// A run as `GET /v1/runs` lists it.
 #[derive(Debug, Serialize)]
@@ -69,8 +51,6 @@ enum Problem {
         text: String,
         source: PatternError,
     },
-    #[error("expires_in {0:?} is not a duration from 1s to 24h, for example \"90s\"")]
-    Expiry(String),
     #[error(transparent)]
     Registration(#[from] RegistrationError),
     #[error(transparent)]
@@ -82,9 +62,7 @@ impl Problem {
         match self {
             Self::NotFound(_) | Self::NoRun(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::RunId(_) | Self::Body(_) | Self::Pattern { .. } | Self::Expiry(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::RunId(_) | Self::Body(_) | Self::Pattern { .. } => StatusCode::BAD_REQUEST,
             Self::Reload(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Registration(error) => match error {
                 RegistrationError::SourceTaken { .. }
@@ -174,33 +152,23 @@ async fn one_run(admin: &Admin, run: RunId, request: Request<Incoming>) -> Resul
 }
 
 fn registration(run: RunId, body: &[u8]) -> Result<Registration, Problem> {
-    let put: PutRun =
+    let request: RunRequest =
         serde_json::from_slice(body).map_err(|error| Problem::Body(error.to_string()))?;
-    let mut allow = Vec::with_capacity(put.allow.len());
-    for (at, text) in put.allow.into_iter().enumerate() {
+    let mut allow = Vec::with_capacity(request.allow.len());
+    for (at, text) in request.allow.into_iter().enumerate() {
         match Pattern::parse_allow(&text) {
             Ok(pattern) => allow.push(pattern),
             Err(source) => return Err(Problem::Pattern { at, text, source }),
         }
     }
-    let expires_in = put
-        .expires_in
-        .parse::<jiff::SignedDuration>()
-        .ok()
-        .and_then(|duration| Duration::try_from(duration).ok())
-        .filter(|duration| (Duration::from_secs(1)..=MAX_EXPIRY).contains(duration))
-        .ok_or(Problem::Expiry(put.expires_in))?;
+    let sources = request.sources.iter().map(IpAddr::to_canonical).collect();
     Ok(Registration {
         run,
-        sources: put
-            .sources
-            .into_iter()
-            .map(|source| source.to_canonical())
-            .collect(),
-        listener: put.listener,
-        profile: put.profile,
+        sources,
+        listener: request.listener,
+        profile: request.profile,
         allow,
-        expires_in,
+        expires_in: request.expires_in,
     })
 }
 
@@ -290,6 +258,8 @@ fn answer(status: StatusCode, content_type: &'static str, body: Vec<u8>) -> Answ
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn read(body: &str) -> Result<Registration, String> {
@@ -317,19 +287,19 @@ mod tests {
             ),
             (
                 r#"{"sources": [], "expires_in": "0s"}"#,
-                "is not a duration from 1s to 24h",
+                "out of range: write 1s to 1d",
             ),
             (
                 r#"{"sources": [], "expires_in": "-5s"}"#,
-                "is not a duration from 1s to 24h",
+                "is not a duration",
             ),
             (
                 r#"{"sources": [], "expires_in": "25h"}"#,
-                "is not a duration from 1s to 24h",
+                "out of range: write 1s to 1d",
             ),
             (
                 r#"{"sources": [], "expires_in": "90"}"#,
-                "is not a duration from 1s to 24h",
+                "has no unit; write \"90s\" for seconds",
             ),
             (
                 r#"{"sources": [], "allow": ["*"], "expires_in": "9s"}"#,

@@ -8,7 +8,7 @@ mod files;
 mod hardening;
 mod labels;
 
-use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf};
 
 use ipnet::Ipv4Net;
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub use self::{
     labels::{Labels, Owner, Process},
 };
 use super::spec::User;
-use crate::record::RunId;
+use crate::{admin::RunRequest, record::RunId};
 
 /// Everything that is made for one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -174,24 +174,7 @@ pub struct Slice {
     /// The sandbox's.
     pub sandbox: Ipv4Addr,
     /// What the proxy is told of the run.
-    pub registration: Registration,
-}
-
-/// The body of `PUT /v1/runs/{run}`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Registration {
-    /// The sandbox's address.
-    pub sources: Vec<Ipv4Addr>,
-    /// The proxy's address.
-    pub listener: Ipv4Addr,
-    /// The profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<String>,
-    /// The run's own list.
-    pub allow: Vec<String>,
-    /// How long it holds unless it is repeated.
-    #[serde(serialize_with = "milliseconds")]
-    pub expires_in: Duration,
+    pub registration: RunRequest,
 }
 
 /// A volume in memory, `noexec,nosuid,nodev`, mode 1777; it lives as long as a container that
@@ -223,10 +206,6 @@ fn display<T: std::fmt::Display, S: serde::Serializer>(
     to: S,
 ) -> Result<S::Ok, S::Error> {
     to.collect_str(value)
-}
-
-fn milliseconds<S: serde::Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
-    to.collect_str(&format_args!("{}ms", value.as_millis()))
 }
 
 #[cfg(test)]

@@ -5,15 +5,18 @@ use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 use ipnet::Ipv4Net;
 
 use super::{
-    Labels, Network, Plan, PlanError, Registration, Sandbox, Slice,
+    Labels, Network, Plan, PlanError, Sandbox, Slice,
     check::check,
     environment::environment,
     files::{holder, mounts, tmpfs, volumes},
     hardening::{self, MASKED_PATHS, READONLY_PATHS, SHM},
 };
-use crate::launcher::{
-    backend::Image,
-    spec::{NetworkChoice, RunSpec, Seccomp},
+use crate::{
+    admin::RunRequest,
+    launcher::{
+        backend::Image,
+        spec::{NetworkChoice, RunSpec, Seccomp},
+    },
 };
 
 /// Our own system call filter.
@@ -97,10 +100,10 @@ fn slice(spec: &RunSpec, facts: &Facts<'_>) -> Result<Slice, PlanError> {
         gateway,
         proxy,
         sandbox,
-        registration: Registration {
-            sources: vec![sandbox],
-            listener: proxy,
-            profile: spec.profile.clone(),
+        registration: RunRequest {
+            sources: vec![sandbox.into()],
+            listener: Some(proxy),
+            profile: spec.profile.as_deref().map(Into::into),
             allow: spec.allow.iter().map(ToString::to_string).collect(),
             expires_in: REGISTRATION,
         },
