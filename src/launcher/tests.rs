@@ -262,9 +262,7 @@ async fn what_a_killed_launcher_left_is_removed_and_recorded() {
             start: settings.process.start - 1,
             ..settings.process
         },
-        started: "2026-01-01T00:00:00Z".parse().unwrap(),
-        deadline: "2026-01-01T00:01:00Z".parse().unwrap(),
-        image: "image".to_owned(),
+        ..Labels::sample()
     };
     let object = |kind, name: &str| Object {
         kind,

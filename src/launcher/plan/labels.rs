@@ -108,25 +108,39 @@ impl FromStr for Process {
 }
 
 #[cfg(test)]
+impl Labels {
+    /// Those of run `01JD`.
+    pub(in crate::launcher) fn sample() -> Self {
+        Self {
+            run: RunId::parse("01JD").unwrap(),
+            owner: Owner {
+                machine: "machine".to_owned(),
+                uid: 1000,
+            },
+            process: Process {
+                pid: 7,
+                start: 8,
+                namespace: 9,
+            },
+            started: "2026-01-01T00:00:00Z".parse().unwrap(),
+            deadline: "2026-01-01T00:05:30Z".parse().unwrap(),
+            image: "agent-python".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn labels_come_back_as_they_were() {
         let labels = Labels {
-            run: RunId::parse("01JD").unwrap(),
             owner: Owner {
                 machine: "a:b".to_owned(),
                 uid: 1000,
             },
-            process: Process {
-                pid: 1,
-                start: 2,
-                namespace: 3,
-            },
-            started: "2026-01-01T00:00:00Z".parse().unwrap(),
-            deadline: "2026-01-01T00:01:00Z".parse().unwrap(),
-            image: "example".to_owned(),
+            ..Labels::sample()
         };
         let map = labels.to_map();
         assert_eq!(Labels::from_map(&map), Some(labels));

@@ -9,24 +9,6 @@ use crate::{
     policy::Pattern,
 };
 
-fn labels() -> Labels {
-    Labels {
-        run: RunId::parse("01JD").unwrap(),
-        owner: Owner {
-            machine: "machine".to_owned(),
-            uid: 1000,
-        },
-        process: Process {
-            pid: 7,
-            start: 8,
-            namespace: 9,
-        },
-        started: "2026-01-01T00:00:00Z".parse().unwrap(),
-        deadline: "2026-01-01T00:05:30Z".parse().unwrap(),
-        image: "agent-python".to_owned(),
-    }
-}
-
 fn image() -> Image {
     Image {
         id: "sha256:00".to_owned(),
@@ -42,7 +24,7 @@ fn planned(
     spec: &RunSpec,
     change: impl FnOnce(&mut Facts<'_>, &mut Image),
 ) -> Result<Plan, PlanError> {
-    let (labels, mut image) = (labels(), image());
+    let (labels, mut image) = (Labels::sample(), image());
     let nothing = Image::default();
     let mut facts = Facts {
         labels: &labels,

@@ -2,13 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::{
-    launcher::{
-        backend::Image,
-        plan::{Facts, InputFacts, Labels, Owner, Plan, Process, plan},
-        spec::{Input, NetworkChoice, RunSpec, Seccomp},
-    },
-    record::RunId,
+use crate::launcher::{
+    backend::Image,
+    plan::{Facts, InputFacts, Labels, Plan, plan},
+    spec::{Input, NetworkChoice, RunSpec, Seccomp},
 };
 
 /// On a slice, with an input that is bound, an output, standard input, and an image with a volume
@@ -23,19 +20,8 @@ pub(super) fn plan_with_everything() -> Plan {
         ..RunSpec::new("sample", ["/bin/sh", "-c", "exit 0"])
     };
     let labels = Labels {
-        run: RunId::parse("01JD").unwrap(),
-        owner: Owner {
-            machine: "machine".to_owned(),
-            uid: 1000,
-        },
-        process: Process {
-            pid: 7,
-            start: 8,
-            namespace: 9,
-        },
-        started: "2026-01-01T00:00:00Z".parse().unwrap(),
-        deadline: "2026-01-01T00:05:30Z".parse().unwrap(),
         image: "sample".to_owned(),
+        ..Labels::sample()
     };
     let variable = |name: &str| (name.to_owned(), "x".to_owned());
     let image = Image {
