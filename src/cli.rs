@@ -8,7 +8,9 @@ mod engine;
 mod health;
 mod hold;
 mod run;
+mod runtime;
 mod serve;
+mod signals;
 mod telemetry;
 mod up;
 
@@ -29,6 +31,7 @@ use self::{
     config_file::ConfigFileError,
     telemetry::{LogFormat, Telemetry},
 };
+use crate::record::escape::{Layout, escaped};
 
 /// Runs one command and gives its exit code: 0 success or allowed, 1 denied or failed, 64 a
 /// mistake in the arguments or the configuration (`EX_USAGE`), 70 a failure of our own
@@ -188,7 +191,9 @@ fn run(
         Err(error) => {
             let code = exit_code(&error);
             // With standard error gone there is nowhere left to say it; the code still does.
-            drop(writeln!(err, "eclusa: {error:#}"));
+            let error = format!("{error:#}");
+            let shown = escaped(error.as_bytes(), Layout::Page);
+            drop(writeln!(err, "eclusa: {shown}"));
             code
         }
     }

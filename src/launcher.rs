@@ -23,7 +23,6 @@ pub mod plan;
 pub mod proxy;
 pub mod spec;
 
-mod escape;
 mod execution;
 mod explain;
 mod io;

@@ -2,6 +2,7 @@
 //! string or a secret; what a client chose is escaped and cut (`MAX_FIELD`).
 
 pub(crate) mod encode;
+pub(crate) mod escape;
 
 mod line;
 mod network;

@@ -9,7 +9,7 @@ use std::{
 
 use hyper::{Method, StatusCode};
 
-use super::{CliError, Exit};
+use super::{CliError, Exit, runtime::block_on};
 use crate::admin::client;
 
 /// Where the admin socket is by default (`listen.admin`).
@@ -65,10 +65,7 @@ pub(super) fn call(
     path: &str,
     body: String,
 ) -> anyhow::Result<(StatusCode, bytes::Bytes)> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    block_on(async {
         tokio::time::timeout(TIMEOUT, client::call(socket, method, path, body))
             .await
             .map_err(|_| anyhow::anyhow!("the proxy did not answer within {TIMEOUT:?}"))?

@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
-use super::{Environment, engine};
+use super::{Environment, engine, runtime::block_on};
 use crate::launcher::proxy::Down;
 
 /// `eclusa down`
@@ -21,7 +21,7 @@ pub(crate) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let down = engine::block_on(async {
+    let down = block_on(async {
         let engine = engine::connect(&args.engine, environment, None).await?;
         Ok(engine.down().await?)
     })?;

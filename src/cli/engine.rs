@@ -47,14 +47,6 @@ pub(crate) async fn connect(
     }))
 }
 
-/// Waits for something on a runtime of its own.
-pub(crate) fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(future)
-}
-
 /// The configuration as the proxy's container needs it.
 fn proxy_settings(loaded: &Loaded) -> Result<ProxySettings, CliError> {
     let read = |path: &Path| {

@@ -4,21 +4,16 @@
 
 use std::process::ExitCode;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
+
+use super::{runtime::block_on, signals::Signals};
 
 /// Waits for SIGTERM or SIGINT. As process 1 it must catch them: the kernel lets nothing else end
 /// a namespace's first process from within.
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()?;
-    runtime.block_on(async {
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+    block_on(async {
+        let mut signals = Signals::catch()?;
+        while signals.next().await == SignalKind::hangup() {}
         Ok(ExitCode::SUCCESS)
     })
 }

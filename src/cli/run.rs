@@ -5,15 +5,16 @@ mod show;
 
 use std::{io::Write, process::ExitCode};
 
-use tokio::signal::unix::{SignalKind, signal};
-
 pub(crate) use self::args::RunArgs;
 use self::show::Show;
-use super::{Environment, config_file, engine};
+use super::{Environment, config_file, engine, runtime::block_on, signals::Signals};
 use crate::{
     config,
     launcher::{Io, LaunchError, Launcher, Settings, Stop},
-    record::RunRecord,
+    record::{
+        RunRecord,
+        escape::{Layout, escaped},
+    },
 };
 
 /// What `eclusa run` exits with when the launcher itself failed or refused.
@@ -33,8 +34,10 @@ pub(crate) fn run(
             Ok(ExitCode::from(record.exit_code))
         }
         Err(error) => {
-            writeln!(err, "eclusa: {error:#}")?;
-            Ok(ExitCode::from(exit_code(&error)))
+            let code = exit_code(&error);
+            let error = format!("{error:#}");
+            writeln!(err, "eclusa: {}", escaped(error.as_bytes(), Layout::Page))?;
+            Ok(ExitCode::from(code))
         }
     }
 }
@@ -59,11 +62,8 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord
     spec.stdin = args.stdin;
     let record = args.record.clone().or(defaults.record);
     let settings = Settings::of_this_process(defaults.pool, record).map_err(LaunchError::State)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let record = runtime.block_on(async {
-        let stop = signals()?;
+    block_on(async {
+        let stop = stop_by(Signals::catch()?);
         let backend = engine::connect(&args.engine, environment, loaded.as_ref()).await?;
         let launcher = Launcher::new(backend, settings);
         let (io, show) = Show::prepare(args, environment, spec.max_output)?;
@@ -71,30 +71,20 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord
         let (record, shown) = tokio::join!(launcher.run(&spec, io), show.follow());
         let record = record?;
         shown.finish(&record).await;
-        anyhow::Ok(record)
-    });
-    // A read of standard input that is under way cannot be called back.
-    runtime.shutdown_background();
-    record
+        Ok(record)
+    })
 }
 
-/// SIGINT and SIGTERM from now on, as a wish to stop.
-fn signals() -> std::io::Result<Stop> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
+/// The first signal, as a wish to stop.
+fn stop_by(mut signals: Signals) -> Stop {
     let (send, stop) = Stop::channel();
     let wait = async move {
-        let number = tokio::select! {
-            _ = interrupt.recv() => SignalKind::interrupt(),
-            _ = terminate.recv() => SignalKind::terminate(),
-            _ = hangup.recv() => SignalKind::hangup(),
-        };
+        let number = signals.next().await.as_raw_value();
         // Nobody listens any more where the run has ended.
-        send.send(u8::try_from(number.as_raw_value()).ok()).ok();
+        send.send(u8::try_from(number).ok()).ok();
     };
     crate::drain::Tasks::new().spawn(wait);
-    Ok(stop)
+    stop
 }
 
 /// Prints the record where it was asked for, and what went wrong.
@@ -105,10 +95,12 @@ fn report(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> anyhow::Result<()> {
+    // Security: what an engine or the sandbox said may stand in any of these.
+    let plain = |text: &str| escaped(text.as_bytes(), Layout::Line);
     // The caller's own choices are always said; what is merely good to know only to a person.
     for warning in &record.warnings {
         if environment.is_terminal_err || warning.starts_with("--dangerously") {
-            writeln!(err, "eclusa: warning: {warning}")?;
+            writeln!(err, "eclusa: warning: {}", plain(warning))?;
         }
     }
     if args.json {
@@ -121,10 +113,10 @@ fn report(
         return Ok(());
     }
     if let Some(error) = &record.error {
-        writeln!(err, "eclusa: {error}")?;
+        writeln!(err, "eclusa: {}", plain(error))?;
     }
     for reached in record.limits.iter().filter(|reached| reached.is_certain()) {
-        writeln!(err, "eclusa: limit reached: {}", reached.detail)?;
+        writeln!(err, "eclusa: limit reached: {}", plain(&reached.detail))?;
     }
     if args.timings {
         for timing in record.timings.iter().flatten() {

@@ -6,12 +6,9 @@ use std::{
     sync::Arc,
 };
 
-use tokio::{
-    signal::unix::{SignalKind, signal},
-    sync::mpsc,
-};
+use tokio::{signal::unix::SignalKind, sync::mpsc};
 
-use super::{CliError, Environment, config_file};
+use super::{CliError, Environment, config_file, signals::Signals};
 use crate::{
     app::{App, BindError, Signal},
     config::Config,
@@ -52,7 +49,7 @@ async fn serve(config: Config, path: PathBuf) -> anyhow::Result<()> {
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "ready");
     let (send, receive) = mpsc::channel(1);
-    let forward = signals.forward(send);
+    let forward = forward(signals, send);
     tokio::pin!(forward);
     let run = app.run(receive);
     tokio::pin!(run);
@@ -77,33 +74,15 @@ fn exit_status(error: BindError) -> anyhow::Error {
     }
 }
 
-/// The signals that steer `serve`.
-struct Signals {
-    hangup: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn catch() -> std::io::Result<Self> {
-        Ok(Self {
-            hangup: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    /// Passes them on for as long as somebody listens.
-    async fn forward(mut self, to: mpsc::Sender<Signal>) {
-        loop {
-            let signal = tokio::select! {
-                _ = self.hangup.recv() => Signal::Reload,
-                _ = self.interrupt.recv() => Signal::Stop,
-                _ = self.terminate.recv() => Signal::Stop,
-            };
-            if to.send(signal).await.is_err() {
-                return;
-            }
+/// Passes signals on for as long as somebody listens.
+async fn forward(mut signals: Signals, to: mpsc::Sender<Signal>) {
+    loop {
+        let signal = match signals.next().await {
+            kind if kind == SignalKind::hangup() => Signal::Reload,
+            _ => Signal::Stop,
+        };
+        if to.send(signal).await.is_err() {
+            return;
         }
     }
 }

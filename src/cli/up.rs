@@ -2,7 +2,7 @@
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
-use super::{Environment, config_file, engine};
+use super::{Environment, config_file, engine, runtime::block_on};
 use crate::launcher::proxy::{Action, Up};
 
 /// `eclusa up`
@@ -29,7 +29,7 @@ pub(crate) fn run(
     for warning in config.iter().flat_map(|loaded| &loaded.config.warnings) {
         tracing::warn!(%warning, "configuration");
     }
-    let up = engine::block_on(async {
+    let up = block_on(async {
         let engine = engine::connect(&args.engine, environment, config.as_ref()).await?;
         Ok(engine.up().await?)
     })?;

@@ -5,7 +5,7 @@ use std::{fmt, io};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 use super::length;
-use crate::launcher::escape::{Layout, escaped};
+use crate::record::escape::{Layout, escaped};
 
 /// Copies a stream to a writer as it comes, up to a limit.
 pub struct Passthrough<W> {

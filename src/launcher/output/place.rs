@@ -1,6 +1,6 @@
 //! Where a file of an archive is written: its name, judged component by component.
 
-use crate::launcher::escape::{Layout, escaped};
+use crate::record::escape::{Layout, escaped};
 
 /// Folders above a file and the file itself.
 const MAX_DEPTH: usize = 32;

@@ -1,9 +1,9 @@
-//! Text of a sandbox's choice, made safe to print: nothing in it moves a cursor, drives a terminal
+//! Text of somebody else's choice, made safe to print: nothing in it moves a cursor, drives a terminal
 //! or reorders the line that it stands in.
 
 /// Which of the characters that lay out text may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     /// None: the text is a part of one line. A backslash is escaped too, so that what is escaped
     /// cannot be told falsely.
     Line,
@@ -13,7 +13,7 @@ pub(super) enum Layout {
 
 /// `bytes` with every control character, C0 and C1, and every bidirectional control escaped, and
 /// what is not UTF-8 as `\xNN`.
-pub(super) fn escaped(bytes: &[u8], layout: Layout) -> String {
+pub(crate) fn escaped(bytes: &[u8], layout: Layout) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         let mut chars = chunk.valid().chars().peekable();
