@@ -30,6 +30,7 @@ mod ledger;
 mod registration;
 mod settings;
 mod slices;
+mod state;
 mod sweep;
 
 use std::time::Duration;
@@ -41,6 +42,7 @@ use self::{
     execution::Execution,
     ledger::Ledger,
     plan::{Labels, PlanError},
+    proxy::ProxyOptions,
     spec::RunSpec,
 };
 pub use self::{
@@ -61,7 +63,8 @@ use crate::{
 const SETUP_ALLOWANCE: Duration = Duration::from_mins(30);
 
 /// Runs one execution on the default engine, with the built-in configuration and the record file
-/// of the calling user.
+/// of the calling user. Where the run needs a proxy or `/output`, the first `eclusa` of `PATH` is
+/// what their containers are made of: the statically linked one of `make release`.
 ///
 /// # Errors
 /// The engine cannot be reached, or the run cannot be recorded. What goes wrong later is the
@@ -71,7 +74,11 @@ pub async fn run(spec: &RunSpec) -> Result<RunRecord, LaunchError> {
     let settings =
         Settings::of_this_process(config.pool, config.record).map_err(LaunchError::State)?;
     let (host, runtime_dir) = settings::engine_of_environment();
-    let backend = Docker::connect(host.as_deref(), runtime_dir.as_deref()).await?;
+    let docker = Docker::connect(host.as_deref(), runtime_dir.as_deref()).await?;
+    let backend = docker.with_proxy(ProxyOptions {
+        binary: settings::installed_binary(),
+        ..ProxyOptions::default()
+    });
     Launcher::new(backend, settings).run(spec, Io::none()).await
 }
 

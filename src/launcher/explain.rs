@@ -14,6 +14,8 @@ pub(super) struct Seen<'a> {
     pub(super) pids: u64,
     pub(super) stdout_truncated: bool,
     pub(super) stderr_truncated: bool,
+    /// How much it wrote to standard output.
+    pub(super) stdout_bytes: u64,
     /// The end of standard error as far as it was kept.
     pub(super) stderr: &'a str,
 }
@@ -58,17 +60,18 @@ pub(super) fn limits(spec: &RunSpec, seen: &Seen<'_>) -> Vec<LimitReached> {
         let detail = format!("a file of {} bytes; --fsize raises it", limits.fsize);
         note(Limit::FileSize, Evidence::Engine, detail);
     }
-    for (truncated, what) in [
-        (seen.stdout_truncated, "standard output"),
-        (seen.stderr_truncated, "standard error"),
-    ] {
-        if truncated {
-            let detail = format!(
-                "{what} was cut after {} bytes; --max-output raises it",
-                spec.max_output
-            );
-            note(Limit::Output, Evidence::Launcher, detail);
-        }
+    let cut = match (seen.stdout_truncated, seen.stderr_truncated) {
+        (true, true) => Some("standard output and standard error were each"),
+        (true, false) => Some("standard output was"),
+        (false, true) => Some("standard error was"),
+        (false, false) => None,
+    };
+    if let Some(cut) = cut {
+        let detail = format!(
+            "{cut} cut after {} bytes; --max-output raises it",
+            spec.max_output
+        );
+        note(Limit::Output, Evidence::Launcher, detail);
     }
     for (limit, says, option) in COMPLAINTS {
         if says.iter().any(|says| seen.stderr.contains(says)) {
@@ -116,18 +119,41 @@ const COMPLAINTS: &[(Limit, &[&str], &str)] = &[
     ),
 ];
 
-/// Why the init could not execute the command, where that is what ended the run; `None` for a
-/// command that ran and itself exited with 126 or 127.
-pub(super) fn not_executed(ended: &Ended, stderr: &str) -> Option<String> {
-    let code = ended.exit_code;
-    let says_init = |line: &&str| line.starts_with("[FATAL tini") || line.contains("(catatonit:");
-    let line = stderr.lines().find(says_init)?;
-    match code {
-        127 => Some(format!("there is no such command in the image: {line}")),
-        126 => Some(format!("the command cannot be executed: {line}")),
+/// Why the init could not execute `program`, where that is what ended the run; none for a command
+/// that ran and itself exited with 126 or 127. Only a run that wrote the init's one line and
+/// nothing else is taken for that; of the line nothing is repeated, for a program can write it too.
+pub(super) fn not_executed(seen: &Seen<'_>, program: &str) -> Option<String> {
+    let line = seen.stderr.strip_suffix('\n').unwrap_or(seen.stderr);
+    let says_init = line.starts_with("[FATAL tini (") || line.contains("(catatonit:");
+    if !says_init || line.contains('\n') || seen.stdout_bytes > 0 {
+        return None;
+    }
+    match seen.ended.exit_code {
+        127 => Some(format!(
+            "there is no such command in the image: {program:?}"
+        )),
+        126 => {
+            let cause = CAUSES.iter().find(|cause| line.ends_with(*cause));
+            let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
+            Some(format!(
+                "the command cannot be executed: {program:?}{cause}"
+            ))
+        }
         _ => None,
     }
 }
+
+/// Why execve(2) fails, as strerror(3) says it.
+const CAUSES: &[&str] = &[
+    "Permission denied",
+    "Exec format error",
+    "Is a directory",
+    "Not a directory",
+    "Argument list too long",
+    "Text file busy",
+    "Too many levels of symbolic links",
+    "Operation not permitted",
+];
 
 /// What `eclusa run` exits with.
 pub(super) fn exit_code(ended: &Ended, timed_out: bool) -> u8 {
@@ -199,6 +225,12 @@ mod tests {
         };
         assert_eq!(met(&file), [(Limit::FileSize, Evidence::Engine)]);
         assert_eq!(met(&Seen::default()), []);
+        let both = limits(&RunSpec::new("image", ["true"]), &seen);
+        let cut = "standard output and standard error were each cut";
+        assert!(
+            both.iter().any(|reached| reached.detail.starts_with(cut)),
+            "{both:?}"
+        );
     }
 
     #[test]
@@ -231,13 +263,29 @@ mod tests {
                 "sh: 1: nope: not found",
                 (127, None, None),
             ),
+            (
+                &ended(127),
+                false,
+                "working\n[FATAL tini (7)] exec nope failed: No such file or directory\n",
+                (127, None, None),
+            ),
+            (&ended(1), false, fatal, (1, None, None)),
         ] {
             let (code, sent, why) = expected;
             assert_eq!(exit_code(ended, timed_out), code);
             assert_eq!(signal(ended, timed_out), sent);
-            let said = not_executed(ended, stderr);
+            let mut seen = Seen {
+                ended: ended.clone(),
+                stderr,
+                ..Seen::default()
+            };
+            let said = not_executed(&seen, "x\u{1b}");
             assert_eq!(said.is_some(), why.is_some(), "{stderr}");
-            assert!(said.unwrap_or_default().contains(why.unwrap_or_default()));
+            let said = said.unwrap_or_default();
+            assert!(said.contains(why.unwrap_or_default()), "{said}");
+            assert!(!said.contains('\u{1b}'), "{said}");
+            seen.stdout_bytes = 1;
+            assert_eq!(not_executed(&seen, "x"), None, "{stderr}");
         }
     }
 }

@@ -52,6 +52,11 @@ impl Ledger {
                 .create(folder)
                 .map_err(failed("make the folder of"))?;
         }
+        // Security: a device takes every line and keeps none, and a FIFO has opening it wait.
+        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            let why = "it is not a regular file";
+            return Err(failed("open")(io::Error::other(why)));
+        }
         let file = OpenOptions::new()
             .append(true)
             .create(true)
@@ -80,26 +85,6 @@ impl Ledger {
         let line = record.line().map_err(|error| failed(error.into()))?;
         (&self.file).write_all(&line).map_err(failed)
     }
-}
-
-/// Puts `content` at `path`, whole or not at all, unless it stands there already.
-pub(super) fn place(path: &Path, content: &str) -> io::Result<()> {
-    if fs::read(path).is_ok_and(|present| present == content.as_bytes()) {
-        return Ok(());
-    }
-    let folder = path.parent().unwrap_or_else(|| Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(folder)?;
-    let draft = path.with_extension(ulid::Ulid::generate().to_string());
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o644)
-        .open(&draft)?;
-    file.write_all(content.as_bytes())?;
-    fs::rename(&draft, path)
 }
 
 #[cfg(test)]
@@ -134,7 +119,14 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_an_error_before_the_run() {
         let folder = tempfile::tempdir().unwrap();
-        let error = Ledger::open(folder.path()).unwrap_err();
-        assert!(error.to_string().contains("does not start"), "{error}");
+        // The last two take every line, and keep none.
+        for path in [
+            folder.path(),
+            Path::new("/dev/full"),
+            Path::new("/dev/null"),
+        ] {
+            let error = Ledger::open(path).unwrap_err();
+            assert!(error.to_string().contains("does not start"), "{error}");
+        }
     }
 }

@@ -56,6 +56,16 @@ pub(super) fn engine_of_environment() -> (Option<String>, Option<PathBuf>) {
     )
 }
 
+/// The first `eclusa` of `PATH`; a relative folder there is passed over, for it would be another
+/// one wherever the caller stands.
+pub(super) fn installed_binary() -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("eclusa"))
+        .find(|file| file.is_file())
+}
+
 /// `$XDG_STATE_HOME/eclusa`, else `$HOME/.local/state/eclusa` (XDG Base Directory Specification:
 /// a relative path is as good as none).
 fn state_folder() -> io::Result<PathBuf> {

@@ -35,7 +35,11 @@ pub(super) fn warnings(spec: &RunSpec, image: &Image, engine: &Engine) -> Vec<St
         ));
     }
     if spec.dangerously_run_as_root {
-        warnings.push("--dangerously-run-as-root is in force".to_owned());
+        warnings.push(
+            "--dangerously-run-as-root is in force: among others it can write and execute in /dev, \
+             which is in memory and up to 64 MiB"
+                .to_owned(),
+        );
     }
     if spec.dangerously_allow_secret_env {
         warnings.push("--dangerously-allow-secret-env is in force".to_owned());

@@ -47,16 +47,18 @@ impl<B: Backend> Execution<'_, B> {
         self.record.oom_killed = ended.oom_killed;
         self.record.exit_code = explain::exit_code(&ended, timed_out);
         self.record.signal = explain::signal(&ended, watched.end != End::Itself);
-        self.record.error =
-            explain::not_executed(&ended, &stderr.text).or_else(|| ended.error.clone());
         let seen = explain::Seen {
             timed_out,
             pids: watched.pids,
             stdout_truncated: stdout.truncated,
             stderr_truncated: stderr.truncated,
+            stdout_bytes: stdout.bytes,
             stderr: &stderr.text,
             ended,
         };
+        let program = self.spec.command.first().map_or("", String::as_str);
+        self.record.error =
+            explain::not_executed(&seen, program).or_else(|| seen.ended.error.clone());
         self.record.limits = explain::limits(self.spec, &seen);
         let collected = self.collect(ready.target).await;
         self.deregister().await;

@@ -8,12 +8,13 @@ use super::{Execution, advice};
 use crate::launcher::{
     LaunchError,
     backend::{Backend, BackendError, ByteStream, Image, Proxy},
-    input, ledger,
+    input,
     output::Target,
     plan::{Facts, InputFacts, Network, Plan, plan},
     registration::RegistrationError,
     slices,
     spec::{Input, NetworkChoice},
+    state,
 };
 
 /// How many ranges are tried before the pool counts as contended beyond hope.
@@ -173,7 +174,7 @@ impl<B: Backend> Execution<'_, B> {
             Network::Named { .. } => return Ok(None),
         };
         let path = self.settings.state.join("resolv").join(name + ".conf");
-        ledger::place(&path, &content)?;
+        state::place(&path, &content)?;
         Ok(Some(path))
     }
 

@@ -191,7 +191,9 @@ mod tests {
         for text in ["0", "0.001", "-1", "", "1025", "1,5", "nan", "one"] {
             assert!(cpus(text).is_err(), "{text}");
         }
-        for text in ["0", "0s", "-5s", "30", "8d", "", "1e3s", "forever", "99ms", "1m 30s", "PT30S"] {
+        for text in [
+            "0", "0s", "-5s", "30", "8d", "", "1e3s", "forever", "99ms", "1m 30s", "PT30S",
+        ] {
             assert!(timeout(text).is_err(), "{text}");
         }
         assert_eq!(cpus("0.5"), Ok(500_000_000));
