@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
 use super::SCHEMA;
+use crate::destination::{Destination, Host, Scheme};
 
 /// One event as it stands in the log. Codes stay text, and fields that are not known here are
 /// passed over, so that a log with later additions can be read.
@@ -47,6 +48,8 @@ pub struct Line {
     pub count: Option<u64>,
     #[serde(default)]
     pub samples: Vec<String>,
+    #[serde(default)]
+    pub allow: Vec<String>,
 }
 
 /// Why a line cannot be read.
@@ -68,6 +71,20 @@ impl Line {
             return Err(LineError::Newer(line.schema));
         }
         Ok(line)
+    }
+
+    /// Where a `decision` wanted to go, spoken to as its road speaks: a CONNECT is a tunnel but to
+    /// port 80, where plain HTTP is read inside. None where the proxy could read no destination.
+    pub fn destination(&self) -> Option<Destination> {
+        let host = Host::parse(self.host.as_deref()?).ok()?;
+        let port = self.port?;
+        let scheme = match self.via.as_deref()? {
+            "http" | "host" => Scheme::Http,
+            "connect" if port == 80 => Scheme::Http,
+            "connect" | "sni" => Scheme::Https,
+            _ => return None,
+        };
+        Some(Destination { scheme, host, port })
     }
 }
 
@@ -99,6 +116,30 @@ mod tests {
         ] {
             let error = Line::parse(foreign.as_bytes()).unwrap_err();
             assert!(matches!(error, LineError::Foreign(_)), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_destination_is_judged_by_the_way_that_its_road_speaks() {
+        for (via, host, port, scheme) in [
+            ("connect", "a.example", 443, Some(Scheme::Https)),
+            ("connect", "a.example", 80, Some(Scheme::Http)),
+            ("connect", "a.example", 8080, Some(Scheme::Https)),
+            ("http", "a.example", 8080, Some(Scheme::Http)),
+            ("host", "[2001:db8::1]", 80, Some(Scheme::Http)),
+            ("sni", "a.example", 443, Some(Scheme::Https)),
+            ("later", "a.example", 443, None),
+            ("connect", "a b", 443, None),
+        ] {
+            let line = serde_json::json!({"schema": 1, "ts": "2026-01-02T03:04:05.678Z",
+                "event": "decision", "via": via, "host": host, "port": port});
+            let line = Line::parse(line.to_string().as_bytes()).unwrap();
+            let expected = scheme.map(|scheme| Destination {
+                scheme,
+                host: Host::parse(host).unwrap(),
+                port,
+            });
+            assert_eq!(line.destination(), expected, "{via} {host} {port}");
         }
     }
 
