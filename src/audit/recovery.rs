@@ -4,17 +4,15 @@
 use std::{
     collections::{HashMap, HashSet},
     fs::File,
-    io::{self, BufRead, BufReader, ErrorKind, Read as _},
+    io::{self, ErrorKind},
     path::{Path, PathBuf},
 };
 
 use serde::Deserialize;
 use ulid::Ulid;
 
+use super::lines::{Extent, Lines};
 use crate::record::Line;
-
-/// The longest line that is read; a longer one is not ours.
-const MAX_LINE: u64 = 1 << 20;
 
 /// What one file holds after the last start or stop in it.
 #[derive(Debug, Default)]
@@ -71,25 +69,16 @@ fn scan(path: &Path) -> io::Result<Option<Scan>> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    let mut reader = BufReader::with_capacity(1 << 16, file);
-    let mut line = Vec::new();
+    let mut lines = Lines::of(file);
     let mut scan = Scan::default();
-    loop {
-        line.clear();
-        let read = reader
-            .by_ref()
-            .take(MAX_LINE)
-            .read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(Some(scan));
-        }
-        if line.last() != Some(&b'\n') {
-            reader.skip_until(b'\n')?;
-            scan.skipped += 1;
-        } else if scan.read(&line).is_none() {
-            scan.skipped += 1;
+    while let Some(line) = lines.next_line()? {
+        match line.extent {
+            Extent::Whole if scan.read(line.bytes).is_some() => {}
+            Extent::Whole | Extent::Torn | Extent::Piece { first: true } => scan.skipped += 1,
+            Extent::Piece { first: false } => {}
         }
     }
+    Ok(Some(scan))
 }
 
 impl Scan {
