@@ -50,6 +50,15 @@ pub struct Line {
     pub samples: Vec<String>,
     #[serde(default)]
     pub allow: Vec<String>,
+    pub cut: Option<u64>,
+    pub version: Option<String>,
+    #[serde(default)]
+    pub listeners: Vec<String>,
+    pub generation: Option<u64>,
+    pub applied: Option<bool>,
+    #[serde(default)]
+    pub changes: Vec<String>,
+    pub since: Option<String>,
 }
 
 /// Why a line cannot be read.
