@@ -7,6 +7,7 @@ mod down;
 mod engine;
 mod health;
 mod hold;
+mod logs;
 mod run;
 mod runtime;
 mod serve;
@@ -121,6 +122,8 @@ enum Command {
     /// Validate a configuration, or say what it decides on destinations, without any network
     /// traffic.
     Check(check::CheckArgs),
+    /// Show the audit log: what was let through, what was refused and why.
+    Logs(Box<logs::LogsArgs>),
     /// Ask a running proxy whether it is healthy.
     Health(health::HealthArgs),
     /// Make one call of the admin socket.
@@ -211,6 +214,7 @@ fn dispatch(
         Command::Up(args) => up::run(args, environment, out),
         Command::Down(args) => down::run(args, environment, out),
         Command::Check(args) => check::run(args, environment, out),
+        Command::Logs(args) => logs::run(args, environment, out, err),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),
         Command::Hold => hold::run(),

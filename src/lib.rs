@@ -32,5 +32,8 @@ pub mod app;
 // launcher: what was asked becomes a plan, and a backend applies it.
 pub mod launcher;
 
+// review: what a log says after the fact.
+pub mod review;
+
 // cli: verbs, flags, exit codes.
 pub mod cli;

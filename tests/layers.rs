@@ -31,6 +31,12 @@ const LAYERS: &[(&str, &str, &str)] = &[
         "launcher",
         "crate::resolver crate::intercept crate::egress crate::dns crate::proxy crate::app",
     ),
+    (
+        "review",
+        "review",
+        "crate::resolver crate::intercept crate::egress crate::dns crate::proxy crate::admin crate::app \
+         TcpStream TcpListener TcpSocket UdpSocket UnixStream",
+    ),
     ("cli", "cli main", ""),
 ];
 

@@ -35,6 +35,7 @@ impl Telemetry {
             | Command::Up(_)
             | Command::Down(_)
             | Command::Check(_)
+            | Command::Logs(_)
             | Command::Health(_)
             | Command::Admin(_)
             | Command::Hold => "warn",

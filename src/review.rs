@@ -1,0 +1,10 @@
+//! What a log says after the fact: its files in their order, its lines, and what is made of them
+//! for a person. Reads files and opens no sockets.
+
+pub mod entry;
+pub mod exchanges;
+pub mod faults;
+pub mod render;
+pub mod source;
+
+pub use crate::audit::lines::{Extent, Lines, RawLine};
