@@ -22,7 +22,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 pub(crate) use self::launcher::RUN_TIMES;
 pub use self::{
-    fingerprint::{fingerprint, hexadecimal},
+    fingerprint::fingerprint,
     problem::{Problem, Problems},
     scalar::{duration, show_duration},
 };

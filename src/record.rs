@@ -4,6 +4,7 @@
 pub(crate) mod encode;
 pub(crate) mod escape;
 
+mod digest;
 mod line;
 mod network;
 mod run;
@@ -16,6 +17,7 @@ use std::{
 };
 
 pub use self::{
+    digest::{Digest, Hashing},
     line::{Line, LineError},
     network::{AllowedLine, DeniedLine, DnsLine, NetworkSummary},
     run::{Evidence, Limit, LimitReached, Output, OutputFile, RunRecord, SkippedOutput, Timing},

@@ -6,7 +6,6 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
-use ring::digest::{self, SHA256};
 use rustix::{
     fs::{AtFlags, Mode, OFlags},
     io::Errno,
@@ -18,10 +17,7 @@ use super::{
     place::{Place, told},
     source::{Bounds, Source},
 };
-use crate::{
-    config::hexadecimal,
-    record::{OutputFile, SkippedOutput},
-};
+use crate::record::{Hashing, OutputFile, SkippedOutput};
 
 /// Lines on what was skipped; the rest are counted.
 const MAX_SKIPPED: usize = 100;
@@ -230,18 +226,18 @@ fn copy(
     file: &mut File,
     buffer: &mut [u8],
 ) -> Result<String, Broken> {
-    let mut digest = digest::Context::new(&SHA256);
+    let mut hashing = Hashing::default();
     let mut left = entry.size();
     while left > 0 {
         let count = entry.read(buffer).map_err(Broken::Archive)?;
         let Some(bytes) = buffer.get(..count).filter(|bytes| !bytes.is_empty()) else {
             return Err(Broken::Archive(io::ErrorKind::UnexpectedEof.into()));
         };
-        digest.update(bytes);
+        hashing.update(bytes);
         file.write_all(bytes).map_err(Broken::Disk)?;
         left = left.saturating_sub(u64::try_from(count).unwrap_or(u64::MAX));
     }
-    Ok(hexadecimal(digest.finish().as_ref()))
+    Ok(hashing.finish().to_string())
 }
 
 /// How many bytes of the archive an entry takes: of a sparse file, less than its length.
