@@ -4,6 +4,7 @@
 pub mod lines;
 pub mod metrics;
 
+mod exchange;
 mod fold;
 mod ids;
 mod journal;
@@ -12,16 +13,17 @@ mod writer;
 
 use std::{
     fmt, io,
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
 };
 
+use serde::Serialize;
 use tokio::time::Instant;
 
-pub use self::metrics::Metrics;
+pub use self::{exchange::OpenExchange, metrics::Metrics};
 use self::{
     fold::{Event, Fate, Fold, Folded},
     ids::Ids,
@@ -30,7 +32,7 @@ use self::{
 };
 use crate::{
     config,
-    record::{Closing, DecisionRecord, DnsRecord, Id, Line, Notice, Outcome, Tally, encode},
+    record::{DecisionRecord, DnsRecord, Id, Line, Link, Notice, Outcome, Tally, encode},
 };
 
 /// Bytes of an ordinary line.
@@ -73,14 +75,14 @@ pub enum AuditError {
     Encode(#[from] serde_json::Error),
 }
 
-/// An exchange whose opening record is written. Room for its closing record is reserved: closing
-/// cannot fail, at worst it waits in memory until the log can be written again.
-#[derive(Debug)]
-pub struct OpenExchange {
-    log: Arc<AuditLog>,
-    decision: Arc<DecisionRecord>,
-    /// The buffer of the opening line, kept for the closing one; none once that is written.
-    line: Option<Vec<u8>>,
+/// Where the chain of the log stands. Kept elsewhere, it proves later that nothing up to here was
+/// changed or cut off.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Head {
+    /// The link of the last line.
+    pub head: Link,
+    /// The current file; none on a stream.
+    pub file: Option<PathBuf>,
 }
 
 impl AuditLog {
@@ -143,11 +145,7 @@ impl AuditLog {
         encode::decision(&mut line, &decision, None)?;
         self.with_journal(|journal| journal.append_open(&mut line))?;
         self.metrics.decided(&decision);
-        Ok(OpenExchange {
-            log: Arc::clone(self),
-            decision: Arc::new(decision),
-            line: Some(line),
-        })
+        Ok(OpenExchange::new(Arc::clone(self), decision, line))
     }
 
     /// Records a refusal; identical ones under flood, and distinct ones beyond the rate, are
@@ -211,6 +209,11 @@ impl AuditLog {
         }
     }
 
+    /// Where the chain stands now.
+    pub fn head(&self) -> Head {
+        self.with_journal(|journal| journal.head())
+    }
+
     /// The counters, derived from the records.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
@@ -263,44 +266,6 @@ impl AuditLog {
 impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditLog").finish_non_exhaustive()
-    }
-}
-
-impl OpenExchange {
-    /// The opening record.
-    pub fn decision(&self) -> &Arc<DecisionRecord> {
-        &self.decision
-    }
-
-    /// Writes the closing record; called once, by the drop of the permit. What comes after the
-    /// first call is passed over.
-    pub(crate) fn close(&mut self, closing: &Closing) {
-        let Some(mut line) = self.line.take() else {
-            return;
-        };
-        self.log.metrics.closed(closing);
-        let encoded = encode::close(&mut line, &self.decision, closing);
-        self.log.with_journal(|journal| match encoded {
-            Ok(()) => journal.append_close(line),
-            Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
-        });
-    }
-}
-
-impl Drop for OpenExchange {
-    /// An exchange that no permit took over ends here; nothing flowed.
-    fn drop(&mut self) {
-        self.close(&Closing {
-            outcome: Outcome::Error,
-            reason: None,
-            status: None,
-            upstream: None,
-            sni: None,
-            ech: None,
-            bytes_up: 0,
-            bytes_down: 0,
-            duration: Duration::ZERO,
-        });
     }
 }
 

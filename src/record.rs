@@ -4,6 +4,7 @@
 pub(crate) mod encode;
 pub(crate) mod escape;
 
+mod chain;
 mod digest;
 mod line;
 mod network;
@@ -17,6 +18,7 @@ use std::{
 };
 
 pub use self::{
+    chain::{Link, LinkError},
     digest::{Digest, Hashing},
     line::{Line, LineError},
     network::{AllowedLine, DeniedLine, DnsLine, NetworkSummary},

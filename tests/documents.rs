@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use eclusa::policy::Reason;
+use eclusa::{policy::Reason, record::Link};
 
 fn read(file: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -147,7 +147,10 @@ fn the_record_in_the_readme_is_one_that_the_log_reads() {
         .iter()
         .flat_map(|row| code_spans(first_cell(row)))
         .collect();
+    let mut last = Link::FIRST;
     for line in lines.lines() {
+        assert_eq!(Link::named_by(line.as_bytes()), Some(last), "{line}");
+        last = last.then(line.as_bytes());
         let record: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
         for field in record.keys() {
             assert!(

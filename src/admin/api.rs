@@ -103,6 +103,7 @@ async fn route(admin: &Admin, request: Request<Incoming>) -> Result<Answer, Prob
     match (path.as_str(), &method) {
         ("/healthz", &Method::GET) => Ok(healthz(admin)),
         ("/metrics", &Method::GET) => Ok(metrics_text(admin)),
+        ("/v1/audit", &Method::GET) => Ok(json(StatusCode::OK, &admin.authorizer.audit().head())),
         ("/v1/reload", &Method::POST) => reload(admin),
         ("/v1/runs", &Method::GET) => {
             let runs: Vec<RunLine> = admin
@@ -114,7 +115,7 @@ async fn route(admin: &Admin, request: Request<Incoming>) -> Result<Answer, Prob
                 .collect();
             Ok(json(StatusCode::OK, &runs))
         }
-        ("/healthz" | "/metrics" | "/v1/reload" | "/v1/runs", _) => {
+        ("/healthz" | "/metrics" | "/v1/audit" | "/v1/reload" | "/v1/runs", _) => {
             Err(Problem::MethodNotAllowed(method))
         }
         _ => match path.strip_prefix("/v1/runs/") {

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{AuditError, Metrics, ids::Ids, writer::Writer};
+use super::{AuditError, Head, Metrics, ids::Ids, writer::Writer};
 use crate::record::encode;
 
 /// The writer, and what waits for it.
@@ -46,6 +46,14 @@ impl Journal {
         self.gap.is_some()
     }
 
+    /// Where the chain stands: the link of the last line that is written.
+    pub(super) fn head(&self) -> Head {
+        Head {
+            head: self.writer.head(),
+            file: self.writer.files().next(),
+        }
+    }
+
     /// Writes one line, after all that waits.
     pub(super) fn append(&mut self, line: &mut [u8]) -> Result<(), AuditError> {
         self.require()?;
@@ -82,7 +90,7 @@ impl Journal {
         let now = Timestamp::now();
         encode::stamp(&mut line, now);
         if self.recover().is_ok() {
-            match self.writer.write(&line) {
+            match self.writer.write(&mut line) {
                 Ok(()) => return,
                 Err(error) => self.fail(now, &error),
             }
@@ -124,7 +132,7 @@ impl Journal {
 
     fn write_waiting(&mut self, gap: Gap) -> io::Result<()> {
         self.writer.verify()?;
-        while let Some(line) = self.waiting.front() {
+        while let Some(line) = self.waiting.front_mut() {
             self.writer.write(line)?;
             self.waiting.pop_front();
             self.metrics.waiting(self.waiting.len());
@@ -132,7 +140,7 @@ impl Journal {
         let mut line = Vec::new();
         encode::gap(&mut line, self.ids.next(), gap.since, gap.missed)?;
         encode::stamp(&mut line, Timestamp::now());
-        self.writer.write(&line)
+        self.writer.write(&mut line)
     }
 
     fn fail(&mut self, now: Timestamp, error: &io::Error) {

@@ -3,6 +3,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     sync::atomic::AtomicUsize,
+    time::Duration,
 };
 
 use tempfile::TempDir;
@@ -11,7 +12,7 @@ use super::*;
 use crate::{
     destination::{Destination, Scheme},
     policy::{Decision, Reason},
-    record::{Asked, DnsAnswer, RunId, Subject, Via},
+    record::{Asked, Closing, DnsAnswer, RunId, Subject, Via},
 };
 
 fn open(path: &Path) -> Result<Arc<AuditLog>, AuditError> {
@@ -94,6 +95,18 @@ fn closing(outcome: Outcome) -> Closing {
     }
 }
 
+/// The link of the last line in `files`, oldest first; every line names that before it.
+fn linked(files: &[PathBuf]) -> Link {
+    let mut last = Link::FIRST;
+    for file in files {
+        for line in fs::read_to_string(file).unwrap().lines() {
+            assert_eq!(Link::named_by(line.as_bytes()), Some(last), "{line}");
+            last = last.then(line.as_bytes());
+        }
+    }
+    last
+}
+
 /// Lets every write fail as on a full disk, and gives the writer to be put back.
 fn fill(log: &AuditLog) -> Writer {
     let full = File::options().append(true).open("/dev/full").unwrap();
@@ -169,6 +182,7 @@ fn a_full_disk_refuses_everything_and_every_close_arrives_once_there_is_room() {
     assert_eq!(found, [close, close, close, ("gap", Some(4))]);
     assert!(lines.is_sorted_by_key(|line| line.ts));
     log.open_exchange(decision(&log, Decision::Allow)).unwrap();
+    assert_eq!(linked(&[path]), log.head().head);
     assert!(log.metrics().render().contains("eclusa_audit_backlog 0\n"));
 }
 
@@ -293,6 +307,7 @@ fn lines_of_many_threads_stay_whole_and_in_the_order_of_their_times() {
     let lines = read(&path);
     assert_eq!(lines.len(), 2 * made.into_inner());
     assert!(lines.is_sorted_by_key(|line| line.ts));
+    assert_eq!(linked(&[path]), log.head().head);
     let ids: HashSet<_> = lines.iter().map(|line| line.id.clone()).collect();
     assert_eq!(ids.len(), 4000);
 }
@@ -301,7 +316,7 @@ fn lines_of_many_threads_stay_whole_and_in_the_order_of_their_times() {
 fn rotation_under_load_loses_no_line() {
     let (folder, path) = folder();
     let settings = config::Audit {
-        sink: config::AuditSink::File(path),
+        sink: config::AuditSink::File(path.clone()),
         max_size: 64 << 10,
         keep: 100,
     };
@@ -315,14 +330,17 @@ fn rotation_under_load_loses_no_line() {
             });
         }
     });
-    let files: Vec<PathBuf> = fs::read_dir(folder.path())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension != "lock")
-        })
+    let mut files: Vec<PathBuf> = (1..=100)
+        .map(|number| path.with_added_extension(number.to_string()))
+        .filter(|file| file.exists())
         .collect();
+    files.reverse();
+    files.push(path);
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        files.len() + 1
+    );
+    assert_eq!(linked(&files), log.head().head);
     assert!(files.len() > 5, "{files:?}");
     let lines: usize = files.iter().map(|file| read(file).len()).sum();
     assert_eq!(lines, 4000);

@@ -4,32 +4,42 @@
 //! Written means that write(2) has returned: the record survives a crash of this process, not a
 //! loss of power, because nothing waits for the disk.
 
+mod file;
+mod resume;
 mod rotation;
 
 use std::{
     fs::File,
-    io::{self, ErrorKind, Write as _},
+    io::{self, ErrorKind},
     os::{
         fd::AsFd,
         unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _},
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
 };
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 
-use self::rotation::{Rotated, suffixed};
+use self::{
+    file::{lock, open_log, regular_len, write_whole},
+    rotation::{Rotated, suffixed},
+};
 use super::{AuditError, Metrics};
-use crate::config;
+use crate::{
+    config,
+    record::{Link, encode},
+};
 
 /// Where lines are written.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: String,
     file: File,
-    /// Bytes of a line at the end of the file whose rest could not be written.
-    torn: u64,
+    /// The link of the last line, which the next one names.
+    head: Link,
+    /// The beginning of a line, at the end of the file, whose rest could not be written.
+    torn: Vec<u8>,
     /// None on a stream: standard output, or a character device.
     log: Option<LogFile>,
     metrics: Arc<Metrics>,
@@ -94,22 +104,24 @@ impl Writer {
         let mut writer = Self {
             name,
             file,
-            torn: 0,
+            head: Link::FIRST,
+            torn: Vec::new(),
             log: Some(log),
             metrics,
         };
-        writer
-            .end_torn_line()
-            .map_err(|source| failed(&writer.name, source))?;
-        Ok(writer)
+        match writer.resume() {
+            Ok(()) => Ok(writer),
+            Err(source) => Err(failed(&writer.name, source)),
+        }
     }
 
-    /// A writer to what cannot be rotated.
+    /// A writer to what can be neither rotated nor read back: each start begins a chain.
     pub(super) fn stream(name: String, file: File, metrics: Arc<Metrics>) -> Self {
         Self {
             name,
             file,
-            torn: 0,
+            head: Link::FIRST,
+            torn: Vec::new(),
             log: None,
             metrics,
         }
@@ -118,6 +130,11 @@ impl Writer {
     /// What the log is called in messages.
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The link of the last line.
+    pub(super) fn head(&self) -> Link {
+        self.head
     }
 
     /// The files of the log, newest first, whether they are there or not; none for a stream.
@@ -130,17 +147,22 @@ impl Writer {
         current.chain(self.log.iter().flat_map(rotated))
     }
 
-    /// Writes one line; on failure nothing of it stays, or what stays is ended before the next.
-    pub(super) fn write(&mut self, line: &[u8]) -> io::Result<()> {
+    /// Writes one line, bound to the one before it; on failure nothing of it stays, or what stays
+    /// is ended before the next.
+    pub(super) fn write(&mut self, line: &mut [u8]) -> io::Result<()> {
         self.mend()?;
         self.rotate_before(line);
+        encode::bind(line, &self.head);
         match write_whole(&self.file, line) {
             Ok(()) => {
                 self.grow(line);
+                self.head = self.head.then(line.strip_suffix(b"\n").unwrap_or(line));
                 Ok(())
             }
             Err((written, error)) => {
-                self.torn = written;
+                line.get(..written)
+                    .unwrap_or(line)
+                    .clone_into(&mut self.torn);
                 // If this fails too, the next write begins with it.
                 self.mend().unwrap_or_default();
                 Err(error)
@@ -149,7 +171,7 @@ impl Writer {
     }
 
     /// Sees to it that the path still leads to our file: a log that was moved or removed by
-    /// another hand is opened anew.
+    /// another hand is opened anew, and its chain goes on.
     pub(super) fn verify(&mut self) -> io::Result<()> {
         let Some(log) = &mut self.log else {
             return Ok(());
@@ -166,27 +188,44 @@ impl Writer {
         log.len = regular_len(&file)?;
         tracing::warn!(log = self.name, "audit log was moved away, opened anew");
         log.rotate_at = log.max_size;
+        // What stands of a torn line goes away with the old file.
+        self.bind_torn();
         self.file = file;
-        self.torn = 0;
+        self.end_torn_line()
+    }
+
+    /// Takes the chain up where the files of the log leave it.
+    fn resume(&mut self) -> io::Result<()> {
+        self.end_torn_line()?;
+        self.head = resume::head(self.files())?;
         Ok(())
     }
 
     /// Removes what stands of a line that could not be written whole, or else ends it.
     fn mend(&mut self) -> io::Result<()> {
-        if self.torn == 0 {
+        if self.torn.is_empty() {
             return Ok(());
         }
         if self.log.is_some() {
             let len = self.file.metadata()?.len();
-            if self.file.set_len(len.saturating_sub(self.torn)).is_ok() {
-                self.torn = 0;
+            let torn = u64::try_from(self.torn.len()).unwrap_or(u64::MAX);
+            if self.file.set_len(len.saturating_sub(torn)).is_ok() {
+                self.torn.clear();
                 return Ok(());
             }
         }
         // A stream, or a file with the append-only attribute.
         write_whole(&self.file, b"\n").map_err(|(_, error)| error)?;
-        self.torn = 0;
+        self.bind_torn();
         Ok(())
+    }
+
+    /// Takes what stays of a torn line into the chain.
+    fn bind_torn(&mut self) {
+        if !self.torn.is_empty() {
+            self.head = self.head.then(&self.torn);
+            self.torn.clear();
+        }
     }
 
     /// A crash in the middle of a write leaves a line without its end.
@@ -235,70 +274,11 @@ impl Writer {
     }
 }
 
-/// Opens for appending. Security: a link in the place of the log would let whoever laid it choose
-/// what we write to; and a FIFO must not make us wait for its reader.
-fn open_log(path: &Path, mode: Mode) -> io::Result<File> {
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::CLOEXEC
-        | OFlags::NOFOLLOW
-        | OFlags::NONBLOCK;
-    Ok(rustix::fs::open(path, flags, mode)?.into())
-}
-
-/// The length of a regular file; anything else is refused.
-fn regular_len(file: &File) -> io::Result<u64> {
-    let metadata = file.metadata()?;
-    if metadata.is_file() {
-        return Ok(metadata.len());
-    }
-    let why = "it is not a regular file";
-    Err(io::Error::new(ErrorKind::InvalidInput, why))
-}
-
-fn lock(path: &Path, name: &str) -> Result<File, AuditError> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let mode = Mode::from_raw_mode(0o600);
-    let opened = rustix::fs::open(suffixed(path, "lock"), flags, mode);
-    let file: File = opened
-        .map_err(|errno| match io::Error::from(errno) {
-            error if error.kind() == ErrorKind::NotFound => AuditError::NoFolder(name.to_owned()),
-            error => failed(name, error),
-        })?
-        .into();
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(AuditError::Locked(name.to_owned())),
-        Err(std::fs::TryLockError::Error(source)) => Err(failed(name, source)),
-    }
-}
-
 fn failed(name: &str, source: io::Error) -> AuditError {
     AuditError::Io {
         path: name.to_owned(),
         source,
     }
-}
-
-/// Writes all of `bytes`, in one write(2) wherever the kernel takes them at once. On failure says
-/// how much was written.
-fn write_whole(mut file: &File, bytes: &[u8]) -> Result<(), (u64, io::Error)> {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let error = match file.write(rest) {
-            Ok(0) => ErrorKind::WriteZero.into(),
-            Ok(written) => {
-                rest = rest.get(written..).unwrap_or_default();
-                continue;
-            }
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => error,
-        };
-        let written = bytes.len().saturating_sub(rest.len());
-        return Err((u64::try_from(written).unwrap_or(u64::MAX), error));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

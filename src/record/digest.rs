@@ -12,6 +12,15 @@ impl Digest {
     /// The length of its text.
     pub const LEN: usize = 64;
 
+    /// The digest of nothing that is known.
+    pub(super) const ZERO: Self = Self([b'0'; Self::LEN]);
+
+    /// Reads its text.
+    pub(super) fn read(text: &[u8; Self::LEN]) -> Option<Self> {
+        let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        text.iter().copied().all(is_hex).then_some(Self(*text))
+    }
+
     /// The digest of `content`.
     pub fn of(content: &[u8]) -> Self {
         let mut hashing = Hashing::default();
@@ -42,7 +51,7 @@ impl Hashing {
 
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
-        let mut text = [b'0'; Digest::LEN];
+        let Digest(mut text) = Digest::ZERO;
         for (pair, byte) in text.chunks_exact_mut(2).zip(self.0.finish().as_ref()) {
             pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
         }

@@ -1,35 +1,27 @@
 //! Writes one event as one line of printable ASCII that ends in its newline, so that a terminal
 //! shows a hostile name and does not obey it.
 
+mod place;
 mod text;
 
-use std::{io::Write as _, net::IpAddr};
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-pub(crate) use self::text::clipped;
-use self::text::{Ascii, Clip, ClipAll, is_written_as};
+pub(crate) use self::{
+    place::{HEAD, bind, named, stamp},
+    text::clipped,
+};
+use self::{
+    place::{NO_LINK, NO_TIME},
+    text::{Ascii, Clip, ClipAll, is_written_as},
+};
 use super::{
     Asked, Closing, DecisionRecord, DnsRecord, Id, Line, Notice, Outcome, RunId, SCHEMA, Subject,
     Tally,
 };
 use crate::policy::Reason;
-
-/// Where the time stands in every line, and the text that holds its place until `stamp`.
-const TIME_AT: usize = r#"{"schema":1,"ts":""#.len();
-const NO_TIME: &str = "0000-00-00T00:00:00.000Z";
-
-/// Sets the time of an encoded line. The time is set last, under the lock of the log, so that the
-/// lines of a file are in the order of their times; for this it has a fixed place and width.
-pub(crate) fn stamp(line: &mut [u8], now: Timestamp) {
-    if let Some(mut place) = line.get_mut(TIME_AT..TIME_AT + NO_TIME.len()) {
-        // A year before 0 needs more room, and such a clock is wrong in any case.
-        let now = now.max(Timestamp::UNIX_EPOCH);
-        // The place has the width of every later time.
-        write!(place, "{now:.3}").unwrap_or_default();
-    }
-}
 
 /// Encodes a decision into `out`, whose content is replaced.
 pub(crate) fn decision(
@@ -110,6 +102,7 @@ fn head_of<M: SerializeMap>(
 ) -> Result<(), M::Error> {
     map.serialize_entry("schema", &SCHEMA)?;
     map.serialize_entry("ts", NO_TIME)?;
+    map.serialize_entry("prev", &NO_LINK)?;
     map.serialize_entry("event", event)?;
     map.serialize_entry("id", &Clip(id))?;
     map.serialize_entry("run", &run.map(Clip))?;

@@ -144,12 +144,25 @@ fn a_holder_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn the_head_of_the_log_is_the_link_of_its_last_line() {
+    let world = World::standard();
+    connect(&world, "127.0.0.1", "evil.example");
+    let log = world.proxy.folder().join("audit.jsonl");
+    let told = body(&world.proxy.admin("GET", "/v1/audit", None));
+    let text = fs::read_to_string(&log).unwrap();
+    let last = text.lines().last().unwrap();
+    let expected = eclusa::config::fingerprint(last.as_bytes());
+    assert_eq!(told, json!({"head": expected, "file": log}));
+}
+
+#[test]
 fn the_socket_answers_only_what_it_knows() {
     let world = World::standard();
     for (method, path, expected) in [
         ("GET", "/", 404),
         ("GET", "/debug", 404),
         ("POST", "/healthz", 405),
+        ("POST", "/v1/audit", 405),
         ("GET", "/v1/runs/no.dots", 400),
         ("GET", "/v1/runs/unknown", 404),
         ("DELETE", "/v1/runs/unknown", 404),

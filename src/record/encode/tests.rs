@@ -11,10 +11,24 @@ use crate::{
 
 const ID: Id = Id(ulid::Ulid(0x0193_4b9e_5c00_0000_0000_0000_0000_0001));
 
+macro_rules! begin {
+    ($event:literal) => {
+        concat!(
+            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","#,
+            r#""prev":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad","#,
+            r#""event":""#,
+            $event,
+            r#"","#
+        )
+    };
+}
+
 fn text(encode: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> String {
     let mut out = b"what was here before".to_vec();
     encode(&mut out).unwrap();
     stamp(&mut out, "2026-01-02T03:04:05.6789Z".parse().unwrap());
+    let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    bind(&mut out, &abc.parse().unwrap());
     String::from_utf8(out).unwrap()
 }
 
@@ -51,7 +65,7 @@ fn a_refusal_is_one_line_with_the_fields_of_the_contract() {
     assert_eq!(
         line,
         concat!(
-            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"decision","#,
+            begin!("decision"),
             r#""id":"01JD5SWQ000000000000000001","run":"run-1","profile":"default","#,
             r#""client":"10.231.0.3","via":"connect","method":"CONNECT","#,
             r#""host":"evil.example.net","port":443,"decision":"deny","#,
@@ -101,7 +115,8 @@ fn an_allowed_request_and_its_close_share_their_head() {
     assert_eq!(
         line,
         concat!(
-            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"decision",HEAD"method":"GET","#,
+            begin!("decision"),
+            r#"HEAD"method":"GET","#,
             r#""host":"[2001:db8::1]","port":80,"path":"/a","target":"http://[2001:DB8::1]/a","#,
             r#""decision":"allow","reason":"allowlisted","rule":"profiles.default.allow[0]","#,
             r#""addresses":["2001:db8::1"]}"#,
@@ -113,7 +128,8 @@ fn an_allowed_request_and_its_close_share_their_head() {
     assert_eq!(
         line,
         concat!(
-            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"close",HEAD"#,
+            begin!("close"),
+            r#"HEAD"#,
             r#""reason":"sni_mismatch","status":200,"upstream":"[2001:db8::1]:80","#,
             r#""sni":"other.example","ech":false,"outcome":"refused","bytes_up":1,"#,
             r#""bytes_down":18446744073709551615,"duration_ms":1}"#,
@@ -135,7 +151,7 @@ fn a_query_and_a_folded_one() {
         answer: DnsAnswer::NxDomain,
     };
     let head = concat!(
-        r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"dns","#,
+        begin!("dns"),
         r#""id":"01JD5SWQ000000000000000001","run":"run-1","profile":"default","#,
         r#""client":"10.231.0.3","#
     );
@@ -162,8 +178,8 @@ fn a_query_and_a_folded_one() {
 fn notices_have_their_own_fields() {
     let of = |event: &str, whom: &str, rest: &str| {
         format!(
-            "{{\"schema\":1,\"ts\":\"2026-01-02T03:04:05.678Z\",\"event\":\"{event}\",\
-             \"id\":\"01JD5SWQ000000000000000001\",{whom}{rest}}}\n"
+            "{}\"id\":\"01JD5SWQ000000000000000001\",{whom}{rest}}}\n",
+            begin!("EVENT").replace("EVENT", event)
         )
     };
     let nobody = r#""run":null,"profile":null,"client":null"#;
@@ -222,7 +238,7 @@ fn a_gap_says_since_when_and_how_much() {
     assert_eq!(
         text(|out| gap(out, ID, since, 7)),
         concat!(
-            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"gap","#,
+            begin!("gap"),
             r#""id":"01JD5SWQ000000000000000001","run":null,"profile":null,"client":null,"#,
             r#""since":"2026-01-02T03:00:00.000Z","count":7}"#,
             "\n"
@@ -327,7 +343,7 @@ fn a_crash_close_repeats_identity_and_claims_nothing_else() {
     assert_eq!(
         text(|out| crash(out, &opened)),
         concat!(
-            r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"close","#,
+            begin!("close"),
             r#""id":"01JD5SWQ000000000000000001","run":"run-1","profile":"default","#,
             r#""client":"10.231.0.3","via":"connect","outcome":"crash"}"#,
             "\n"
@@ -352,6 +368,7 @@ fn a_time_always_fills_its_place() {
     let shared: Arc<str> = "short".into();
     let mut short = shared.as_bytes().to_vec();
     stamp(&mut short, Timestamp::UNIX_EPOCH);
+    bind(&mut short, &NO_LINK);
     assert_eq!(short, b"short");
 }
 

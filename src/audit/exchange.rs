@@ -1,0 +1,62 @@
+//! An exchange in the log: opened with its decision, closed once.
+
+use std::{sync::Arc, time::Duration};
+
+use super::AuditLog;
+use crate::record::{Closing, DecisionRecord, Outcome, encode};
+
+/// An exchange whose opening record is written. Room for its closing record is reserved: closing
+/// cannot fail, at worst it waits in memory until the log can be written again.
+#[derive(Debug)]
+pub struct OpenExchange {
+    log: Arc<AuditLog>,
+    decision: Arc<DecisionRecord>,
+    /// The buffer of the opening line, kept for the closing one; none once that is written.
+    line: Option<Vec<u8>>,
+}
+
+impl OpenExchange {
+    pub(super) fn new(log: Arc<AuditLog>, decision: DecisionRecord, line: Vec<u8>) -> Self {
+        Self {
+            log,
+            decision: Arc::new(decision),
+            line: Some(line),
+        }
+    }
+
+    /// The opening record.
+    pub fn decision(&self) -> &Arc<DecisionRecord> {
+        &self.decision
+    }
+
+    /// Writes the closing record; called once, by the drop of the permit. What comes after the
+    /// first call is passed over.
+    pub(crate) fn close(&mut self, closing: &Closing) {
+        let Some(mut line) = self.line.take() else {
+            return;
+        };
+        self.log.metrics.closed(closing);
+        let encoded = encode::close(&mut line, &self.decision, closing);
+        self.log.with_journal(|journal| match encoded {
+            Ok(()) => journal.append_close(line),
+            Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
+        });
+    }
+}
+
+impl Drop for OpenExchange {
+    /// An exchange that no permit took over ends here; nothing flowed.
+    fn drop(&mut self) {
+        self.close(&Closing {
+            outcome: Outcome::Error,
+            reason: None,
+            status: None,
+            upstream: None,
+            sni: None,
+            ech: None,
+            bytes_up: 0,
+            bytes_down: 0,
+            duration: Duration::ZERO,
+        });
+    }
+}

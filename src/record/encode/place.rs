@@ -1,0 +1,57 @@
+//! The two fields that are set last, and so have a fixed place and width in every line: the time
+//! and the link before it.
+
+use std::io::Write as _;
+
+use jiff::Timestamp;
+
+use crate::record::{Digest, Link};
+
+/// What holds the place of the time until `stamp`.
+pub(super) const NO_TIME: &str = "0000-00-00T00:00:00.000Z";
+
+/// What holds the place of the link until `bind`.
+pub(super) const NO_LINK: Link = Link::FIRST;
+
+const BEFORE_TIME: &[u8] = br#"{"schema":1,"ts":""#;
+const BEFORE_LINK: &[u8] = br#"","prev":""#;
+const AFTER_LINK: &[u8] = b"\"";
+
+const TIME_AT: usize = BEFORE_TIME.len();
+const LINK_AT: usize = TIME_AT + NO_TIME.len() + BEFORE_LINK.len();
+
+/// Up to where a line must be read to see the link that it names.
+pub(crate) const HEAD: usize = LINK_AT + Digest::LEN + AFTER_LINK.len();
+
+/// Sets the time of an encoded line, under the lock of the log, so that the lines of a file are in
+/// the order of their times.
+pub(crate) fn stamp(line: &mut [u8], now: Timestamp) {
+    if let Some(mut place) = line.get_mut(TIME_AT..TIME_AT + NO_TIME.len()) {
+        // A year before 0 needs more room, and such a clock is wrong in any case.
+        let now = now.max(Timestamp::UNIX_EPOCH);
+        // The place has the width of every later time.
+        write!(place, "{now:.3}").unwrap_or_default();
+    }
+}
+
+/// Sets the link of the line before; called at the write, because a line may wait for it while
+/// others are written. What is no record of ours stays as it is.
+pub(crate) fn bind(line: &mut [u8], before: &Link) {
+    if named(line).is_some()
+        && let Some(place) = line.get_mut(LINK_AT..LINK_AT + Digest::LEN)
+    {
+        place.copy_from_slice(before.as_bytes());
+    }
+}
+
+/// The text of the link that `line` names, which is not checked yet.
+pub(crate) fn named(line: &[u8]) -> Option<&[u8; Digest::LEN]> {
+    let (time, rest) = line
+        .strip_prefix(BEFORE_TIME)?
+        .split_at_checked(NO_TIME.len())?;
+    if time.contains(&b'\n') {
+        return None;
+    }
+    let (link, rest) = rest.strip_prefix(BEFORE_LINK)?.split_first_chunk()?;
+    rest.starts_with(AFTER_LINK).then_some(link)
+}
