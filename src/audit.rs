@@ -1,6 +1,7 @@
 //! The one way to the audit log. A record is written when write(2) has returned; an exchange that
 //! was opened here is closed here, also on a cancelled or panicking task.
 
+pub mod chain;
 pub mod lines;
 pub mod metrics;
 

@@ -17,6 +17,7 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use self::chain::Linking;
 pub use self::{
     chain::{Link, LinkError},
     digest::{Digest, Hashing},

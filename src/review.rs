@@ -6,5 +6,6 @@ pub mod exchanges;
 pub mod faults;
 pub mod render;
 pub mod source;
+pub mod verify;
 
 pub use crate::audit::lines::{Extent, Lines, RawLine};

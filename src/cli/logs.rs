@@ -1,6 +1,7 @@
 //! `eclusa logs`: what the log says, for a person or a program.
 
 mod args;
+mod verify;
 mod view;
 
 use std::{
@@ -27,6 +28,9 @@ pub(crate) fn run(
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
+    if args.proof.verify {
+        return verify::run(args, environment, out);
+    }
     let sources = args.sources(environment)?;
     let mut reading = Reading {
         view: View::of(args, environment),

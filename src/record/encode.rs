@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
 pub(crate) use self::{
-    place::{HEAD, bind, named, stamp},
+    place::{HEAD, bind, named, stamp, time},
     text::clipped,
 };
 use self::{

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use super::SCHEMA;
+use super::{SCHEMA, encode};
 use crate::destination::{Destination, Host, Scheme};
 
 /// One event as it stands in the log. Codes stay text, and fields that are not known here are
@@ -73,6 +73,11 @@ pub enum LineError {
 }
 
 impl Line {
+    /// The time of a line of ours, read without the rest of it.
+    pub fn time_of(line: &[u8]) -> Option<Timestamp> {
+        encode::time(line)
+    }
+
     /// Reads one line, with or without its newline.
     pub fn parse(line: &[u8]) -> Result<Self, LineError> {
         let line: Self = serde_json::from_slice(line)?;

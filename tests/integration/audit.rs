@@ -7,7 +7,7 @@ use hickory_proto::op::ResponseCode;
 use crate::support::{
     client::{exchange, problem, status},
     dns_query, eventually,
-    proxy::TestProxy,
+    proxy::{TestProxy, command},
 };
 
 /// A small file system of its own, unmounted with the value.
@@ -103,4 +103,8 @@ fn a_full_disk_refuses_traffic_until_there_is_room() {
             .filter(|line| line["event"] == "close" && line["id"] == decision["id"]);
         assert_eq!(closed.count(), 1, "{decision}");
     }
+    let mut verify = command();
+    verify.args(["logs", "--verify"]).arg(&log);
+    let proof = verify.output().unwrap();
+    assert!(proof.status.success(), "{proof:?}");
 }

@@ -12,6 +12,7 @@
 mod addresses;
 mod admin;
 mod audit;
+mod chain;
 mod check;
 mod clients;
 mod dns;

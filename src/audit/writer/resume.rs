@@ -3,18 +3,18 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom},
+    io::{self, ErrorKind, Seek as _, SeekFrom},
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
 
-use crate::record::Link;
+use crate::{
+    audit::{chain::Chain, lines::Lines},
+    record::Link,
+};
 
 /// How much is read at once, backwards.
 const CHUNK: u64 = 1 << 16;
-
-/// The longest piece of a line that is held in memory.
-const MAX_PIECE: u64 = 1 << 20;
 
 /// The link of the last line in `files`, newest first. Where no line names one, as in a log of an
 /// earlier version, the newest file that is not empty is bound from its beginning.
@@ -77,29 +77,13 @@ fn last_naming(file: &File, len: u64) -> io::Result<Option<u64>> {
 
 /// The link of the last line in what is left of `file`, before which one of `before` stands.
 fn after(before: Link, file: File) -> io::Result<Link> {
-    let mut reader = BufReader::with_capacity(1 << 16, file);
-    let mut piece = Vec::new();
-    let mut last = before;
-    let mut line = None;
-    loop {
-        piece.clear();
-        let read = reader
-            .by_ref()
-            .take(MAX_PIECE)
-            .read_until(b'\n', &mut piece)?;
-        let ended = piece.pop_if(|byte| *byte == b'\n').is_some();
-        if read > 0 {
-            line.get_or_insert_with(|| last.begin(&piece)).add(&piece);
-        }
-        if (ended || read == 0)
-            && let Some(line) = line.take()
-        {
-            last = line.finish();
-        }
-        if read == 0 {
-            return Ok(last);
-        }
+    let mut chain = Chain::after(before);
+    let mut lines = Lines::of(file);
+    while let Some(line) = lines.next_line()? {
+        chain.take(&line);
     }
+    chain.end();
+    Ok(chain.last())
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use crate::{
     cli::{CliError, Environment, config_file},
     config::AuditSink,
+    record::Link,
     review::{
         render::Look,
         source::{Source, SourceError},
@@ -31,12 +32,27 @@ pub(crate) struct LogsArgs {
     /// Print the lines as they stand in the log.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) proof: ProofArgs,
     /// Show times in UTC. Default: local time on a terminal, RFC 3339 in UTC elsewhere.
     #[arg(long)]
     pub(crate) utc: bool,
     /// When verdicts are coloured; auto: on a terminal and without NO_COLOR.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColourChoice::Auto)]
     pub(crate) color: ColourChoice,
+}
+
+/// What is to be proven.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProofArgs {
+    /// Prove that no line was changed, removed or moved, or name the first that was. Exit code 1:
+    /// it was, or nothing is proven.
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// With --verify: a head that was noted before (`eclusa admin GET /v1/audit`). Nothing up to it
+    /// was cut off.
+    #[arg(long, value_name = "LINK", requires = "verify")]
+    pub(crate) head: Option<Link>,
 }
 
 /// `--color`

@@ -44,6 +44,14 @@ pub(crate) fn bind(line: &mut [u8], before: &Link) {
     }
 }
 
+/// The time of a line, where it stands in its place.
+pub(crate) fn time(line: &[u8]) -> Option<Timestamp> {
+    let (time, _) = line
+        .strip_prefix(BEFORE_TIME)?
+        .split_at_checked(NO_TIME.len())?;
+    str::from_utf8(time).ok()?.parse().ok()
+}
+
 /// The text of the link that `line` names, which is not checked yet.
 pub(crate) fn named(line: &[u8]) -> Option<&[u8; Digest::LEN]> {
     let (time, rest) = line

@@ -3,6 +3,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
+use crate::audit::lines::MAX_LINE;
 
 fn chained(before: Link) -> Vec<u8> {
     let head = r#"{"schema":1,"ts":"2026-01-02T03:04:05.678Z","prev":""#;
@@ -77,7 +78,7 @@ fn the_last_line_is_found_wherever_a_chunk_ends() {
 
 #[test]
 fn a_line_longer_than_a_piece_is_taken_in_whole() {
-    let long = vec![b'x'; usize::try_from(2 * MAX_PIECE).unwrap() + 1];
+    let long = vec![b'x'; 2 * MAX_LINE + 1];
     for text in [
         [&chained(Link::FIRST)[..], &long, b"\nnext\n"].concat(),
         [&chained(Link::FIRST)[..], &long[2..], b"\n"].concat(),
