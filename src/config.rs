@@ -99,6 +99,14 @@ pub struct Dns {
     pub names: Vec<crate::destination::Name>,
 }
 
+impl Dns {
+    /// Where `name` stands among our own names, e.g. `dns.names[0]`.
+    pub fn place_of(&self, name: &crate::destination::Name) -> Option<Arc<str>> {
+        let index = self.names.iter().position(|own| own == name)?;
+        Some(format!("dns.names[{index}]").into())
+    }
+}
+
 /// What an allowed name resolves to, for clients without a registered `listener`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DnsAnswerSource {

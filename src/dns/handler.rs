@@ -33,7 +33,7 @@ pub fn respond(
         Err(QueryRefusal::UnknownClient) => return None,
         Err(QueryRefusal::RateLimited(subject)) => (subject, Answer::rate_limited()),
         Ok(judged) => {
-            let own_name = name.and_then(|name| place_of(&name, settings));
+            let own_name = name.and_then(|name| settings.place_of(&name));
             let address = judged.listener.or(match settings.answer {
                 DnsAnswerSource::Fixed(address) => Some(address),
                 DnsAnswerSource::Listener => arrived_at,
@@ -51,12 +51,6 @@ pub fn respond(
     };
     let ttl = u32::try_from(settings.ttl.as_secs()).unwrap_or(u32::MAX);
     Some(answer.encode(&query, ttl))
-}
-
-/// Where `name` stands among our own names.
-fn place_of(name: &Name, settings: &Dns) -> Option<std::sync::Arc<str>> {
-    let index = settings.names.iter().position(|own| own == name)?;
-    Some(format!("dns.names[{index}]").into())
 }
 
 /// The name and type are empty where they cannot be read.

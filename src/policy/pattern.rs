@@ -182,7 +182,7 @@ impl Ports {
     }
 
     /// Every port and scheme; none for `Any`, which is all of them.
-    pub(super) fn listed(&self) -> Option<Vec<(u16, Scheme)>> {
+    pub fn listed(&self) -> Option<Vec<(u16, Scheme)>> {
         let both = |ports: &[u16]| {
             ports
                 .iter()
