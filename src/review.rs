@@ -9,6 +9,5 @@ pub mod judge;
 pub mod render;
 pub mod replay;
 pub mod source;
+pub mod suggest;
 pub mod verify;
-
-pub use crate::audit::lines::{Extent, Lines, RawLine};

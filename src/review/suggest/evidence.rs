@@ -1,0 +1,73 @@
+//! What a suggestion rests on.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::record::Line;
+
+/// Samples of each kind; what is beyond is not named.
+const MOST_SAMPLES: usize = 4;
+
+/// How often, when and by whom something was refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// How often.
+    pub count: u64,
+    /// The first time.
+    #[serde(serialize_with = "time")]
+    pub first: Option<Timestamp>,
+    /// The last time.
+    #[serde(serialize_with = "time")]
+    pub last: Option<Timestamp>,
+    /// Why.
+    pub reasons: BTreeSet<String>,
+    /// By which roads, `dns` for a query.
+    pub via: BTreeSet<String>,
+    /// Some of the runs.
+    pub runs: BTreeSet<String>,
+    /// Some of the clients.
+    pub clients: BTreeSet<String>,
+}
+
+impl Evidence {
+    /// One line of a log.
+    pub(super) fn of(line: &Line) -> Self {
+        let set = |value: Option<String>| value.into_iter().collect();
+        let via = line.via.clone();
+        Self {
+            count: line.count.unwrap_or(1),
+            first: Some(line.ts),
+            last: Some(line.ts),
+            reasons: set(line.reason.clone()),
+            via: set(via.or_else(|| (line.event == "dns").then(|| "dns".to_owned()))),
+            runs: set(line.run.clone()),
+            clients: set(line.client.map(|client| client.to_string())),
+        }
+    }
+
+    /// Takes in more of the same.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.last = self.last.max(other.last);
+        for (own, more) in [
+            (&mut self.reasons, &other.reasons),
+            (&mut self.via, &other.via),
+            (&mut self.runs, &other.runs),
+            (&mut self.clients, &other.clients),
+        ] {
+            let room = MOST_SAMPLES.saturating_sub(own.len());
+            let new: Vec<_> = more.difference(own).take(room).cloned().collect();
+            own.extend(new);
+        }
+    }
+}
+
+fn time<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => to.collect_str(&format_args!("{time:.3}")),
+        None => to.serialize_none(),
+    }
+}
