@@ -213,7 +213,7 @@ fn dispatch(
         Command::Run(args) => run::run(args, environment, out, err),
         Command::Up(args) => up::run(args, environment, out),
         Command::Down(args) => down::run(args, environment, out),
-        Command::Check(args) => check::run(args, environment, out),
+        Command::Check(args) => check::run(args, environment, out, err),
         Command::Logs(args) => logs::run(args, environment, out, err),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),

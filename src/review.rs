@@ -8,6 +8,16 @@ pub mod faults;
 pub mod judge;
 pub mod render;
 pub mod replay;
+pub mod scan;
 pub mod source;
 pub mod suggest;
 pub mod verify;
+
+pub use crate::audit::lines::{Extent, Lines, RawLine};
+
+/// `1 event`, `2 events`.
+pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{plural}")
+}

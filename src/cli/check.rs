@@ -1,5 +1,6 @@
 //! `eclusa check`: validates a configuration, or says what it decides, without network traffic.
 
+mod compare;
 mod judge;
 mod report;
 
@@ -35,6 +36,15 @@ pub(crate) struct CheckArgs {
     /// Print every rule that was considered, and why it did or did not match.
     #[arg(long, requires = "destinations")]
     pub(crate) explain: bool,
+    /// Judge a recorded log again, with its rotated files, and print what would be decided
+    /// otherwise; `-` is standard input.
+    #[arg(long, value_name = "AUDIT_LOG", conflicts_with_all = ["destinations", "profile"])]
+    pub(crate) replay: Vec<PathBuf>,
+    /// Compare two configurations: which patterns lead to another decision, and with --replay
+    /// which destinations of a log.
+    #[arg(long, num_args = 2, value_names = ["OLD", "NEW"],
+          conflicts_with_all = ["destinations", "profile", "config"])]
+    pub(crate) diff: Vec<PathBuf>,
     /// `https://host/path`, `http://host`, `host:port`, or `host` for its port 443. Without any,
     /// the configuration is validated and its `[[tests]]` are run.
     #[arg(value_name = "DESTINATION")]
@@ -42,13 +52,17 @@ pub(crate) struct CheckArgs {
 }
 
 /// Checks the configuration, or the destinations named. Exit code 0: valid, or all allowed; 1: an
-/// expectation does not hold, or one is not allowed (`would_deny` is not); 64: the configuration
-/// or a destination is wrong.
+/// expectation does not hold, one is not allowed (`would_deny` is not), or a comparison finds a
+/// change; 64: the configuration, a log or a destination is wrong.
 pub(crate) fn run(
     args: &CheckArgs,
     environment: &Environment,
     out: &mut dyn Write,
+    err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
+    if !args.replay.is_empty() || !args.diff.is_empty() {
+        return compare::run(args, environment, out, err);
+    }
     let path = config_file::locate(args.config.as_deref(), environment);
     if args.destinations.is_empty() {
         return validate(&path, args.json, out);

@@ -9,7 +9,8 @@ use std::{
     process::ExitCode,
 };
 
-pub(crate) use self::args::LogsArgs;
+pub(crate) use self::args::{LogsArgs, usage};
+
 use self::view::View;
 use super::Environment;
 use crate::review::{
@@ -94,7 +95,7 @@ fn closed(error: io::Error) -> anyhow::Result<ExitCode> {
 }
 
 /// Says what was passed over.
-fn tell(faults: &Faults, err: &mut dyn Write) -> io::Result<()> {
+pub(super) fn tell(faults: &Faults, err: &mut dyn Write) -> io::Result<()> {
     for fault in &faults.named {
         writeln!(err, "eclusa: warning: {fault}; passed over")?;
     }
@@ -111,7 +112,7 @@ fn outcome(mut unread: Vec<SourceError>, err: &mut dyn Write) -> anyhow::Result<
         return Ok(ExitCode::SUCCESS);
     };
     for error in unread {
-        writeln!(err, "eclusa: warning: {}", args::usage(error))?;
+        writeln!(err, "eclusa: warning: {}", usage(error))?;
     }
-    Err(args::usage(last).into())
+    Err(usage(last).into())
 }

@@ -131,15 +131,12 @@ impl<'c> Suggest<'c> {
             }
             let by_dns_alone = matches!(wanted, Wanted::Name(_));
             let destination = wanted.destination();
-            match self.refusal_of(&owner, &destination) {
-                Some(finding) => self.find(finding, &evidence),
-                None => {
-                    by_owner
-                        .entry(owner)
-                        .or_default()
-                        .push((destination, evidence, by_dns_alone))
-                }
+            if let Some(finding) = self.refusal_of(&owner, &destination) {
+                self.find(finding, &evidence);
+                continue;
             }
+            let wishes = by_owner.entry(owner).or_default();
+            wishes.push((destination, evidence, by_dns_alone));
         }
         let mut suggestions = Suggestions {
             refusals: self.refusals,

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::{
     config::{Config, Expectation},
-    destination::{Destination, Host, Surroundings},
+    destination::Destination,
     policy::{Decision, Policy, Reason},
+    review::judge::Judged,
 };
 
 /// What was decided on one destination; the fields are those of `--json`.
@@ -48,36 +49,18 @@ impl Judgement {
         written: &str,
         destination: &Destination,
     ) -> Self {
-        let verdict = policy.evaluate(destination);
-        let mut judgement = Self {
+        let judged = Judged::destination(config, policy, destination, &[]);
+        Self {
             destination: written.to_owned(),
             host: destination.host.to_string(),
             port: destination.port,
             profile: Arc::clone(name),
-            decision: verdict.decision,
-            reason: verdict.reason,
-            rule: verdict.rule.clone(),
-            detail: None,
+            decision: judged.decision,
+            reason: judged.reason,
+            rule: judged.rule,
+            detail: judged.detail,
             considered: None,
-        };
-        if let Host::Ip(address) = destination.host
-            && verdict.passes()
-            && let Err(blocked) = config.addresses.vet(
-                &surroundings(config),
-                destination,
-                &[address],
-                &verdict.grants.addresses,
-            )
-        {
-            judgement.decision = Decision::Deny;
-            judgement.reason = if blocked.is_loop {
-                Reason::LoopDetected
-            } else {
-                Reason::AddressBlocked
-            };
-            judgement.detail = Some(blocked.to_string());
         }
-        judgement
     }
 
     /// Adds every rule considered.
@@ -98,19 +81,6 @@ impl Judgement {
             Decision::Allow => true,
             Decision::Deny | Decision::WouldDeny => false,
         }
-    }
-}
-
-/// What is known to be ours without looking at the host: its interfaces are not read here.
-fn surroundings(config: &Config) -> Surroundings {
-    let listen = &config.listen;
-    let lists = [&listen.proxy, &listen.dns, &listen.https, &listen.http];
-    let sockets = lists.into_iter().flatten().chain(&listen.metrics);
-    let clients = config.policies.clients();
-    Surroundings {
-        clients: clients.iter().map(|client| client.source).collect(),
-        listeners: sockets.copied().collect(),
-        ..Surroundings::default()
     }
 }
 

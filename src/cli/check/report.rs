@@ -13,6 +13,7 @@ use crate::{
     cli::config_file::ConfigFileError,
     config::{Config, Problem},
     policy::Decision,
+    review::counted,
 };
 
 /// Prints decisions as a table, one line each, and below it the rules considered.
@@ -24,15 +25,10 @@ pub(super) fn judgements(
     let mut table = plain_table(colour);
     table.set_header(["DESTINATION", "PROFILE", "DECISION", "REASON", "RULE"]);
     for judgement in judgements {
-        let colour = match judgement.decision {
-            Decision::Allow => Color::Green,
-            Decision::Deny => Color::Red,
-            Decision::WouldDeny => Color::Yellow,
-        };
         table.add_row([
             Cell::new(&judgement.destination),
             Cell::new(&judgement.profile),
-            Cell::new(word(judgement.decision)).fg(colour),
+            verdict(judgement.decision),
             Cell::new(judgement.reason),
             Cell::new(judgement.rule.as_deref().unwrap_or("-")),
         ]);
@@ -226,7 +222,17 @@ impl Counts {
     }
 }
 
-fn word(decision: Decision) -> &'static str {
+/// A decision in its colour.
+pub(super) fn verdict(decision: Decision) -> Cell {
+    let colour = match decision {
+        Decision::Allow => Color::Green,
+        Decision::Deny => Color::Red,
+        Decision::WouldDeny => Color::Yellow,
+    };
+    Cell::new(word(decision)).fg(colour)
+}
+
+pub(super) fn word(decision: Decision) -> &'static str {
     match decision {
         Decision::Allow => "allow",
         Decision::Deny => "deny",
@@ -234,13 +240,8 @@ fn word(decision: Decision) -> &'static str {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
-}
-
 /// A table without lines that never wraps, so that it can be cut by columns as well as read.
-fn plain_table(colour: bool) -> Table {
+pub(super) fn plain_table(colour: bool) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     if colour {
@@ -252,14 +253,14 @@ fn plain_table(colour: bool) -> Table {
     table
 }
 
-fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim())?;
     }
     Ok(())
 }
 
-fn json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, value)?;
     writeln!(out)
 }

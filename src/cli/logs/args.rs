@@ -114,6 +114,6 @@ impl LogsArgs {
 }
 
 /// A log that cannot be read is a mistake in what was asked for.
-pub(super) fn usage(error: SourceError) -> CliError {
+pub(crate) fn usage(error: SourceError) -> CliError {
     CliError::Usage(format!("{:#}", anyhow::Error::from(error)))
 }

@@ -155,7 +155,7 @@ impl Row {
 
     fn of_query(line: &Line) -> Self {
         let (verdict, tone) = verdict(line.decision.as_deref());
-        let name = line.name.as_deref().map_or("-".to_owned(), shown);
+        let name = line.name.as_deref().map_or_else(|| "-".to_owned(), shown);
         let record_type = line.record_type.as_deref().map(shown).unwrap_or_default();
         let mut detail = why(line);
         let answer = line.answer.as_deref();

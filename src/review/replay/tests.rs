@@ -41,7 +41,9 @@ fn asked(host: &str, port: u16, decision: &str, reason: &str) -> Value {
 
 fn replayed(baseline: Baseline<'_>, new: &Config, lines: &[Line]) -> Replayed {
     let mut replay = Replay::new(baseline, new);
-    lines.iter().for_each(|line| replay.line(line));
+    for line in lines {
+        replay.line(line);
+    }
     replay.finish()
 }
 

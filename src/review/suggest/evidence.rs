@@ -65,6 +65,7 @@ impl Evidence {
     }
 }
 
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
 fn time<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
     match time {
         Some(time) => to.collect_str(&format_args!("{time:.3}")),

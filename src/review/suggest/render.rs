@@ -3,7 +3,10 @@
 use std::io::{self, Write};
 
 use super::{Evidence, Finding, Suggestion, Suggestions};
-use crate::record::escape::{Layout, escaped};
+use crate::{
+    record::escape::{Layout, escaped},
+    review::counted,
+};
 
 impl Suggestions {
     /// Writes a configuration of nothing but what is suggested. It parses; to be applied, its
@@ -14,7 +17,7 @@ impl Suggestions {
             to,
             "# From {}: {} suggested, {}.",
             counted(self.refusals, "refusal"),
-            counted(u64::try_from(lines).unwrap_or(u64::MAX), "line"),
+            counted(lines, "line"),
             counted(
                 u64::try_from(self.findings.len()).unwrap_or(u64::MAX),
                 "finding"
@@ -110,11 +113,6 @@ fn of(evidence: &Evidence) -> String {
         parts.push(format!("{what} {}", who.join(", ")));
     }
     parts.join("; ")
-}
-
-fn counted(count: u64, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 /// Security: a log is read as it is, and a comment must stay one.

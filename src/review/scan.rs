@@ -1,0 +1,40 @@
+//! Every event of a log, one after the other.
+
+use super::{
+    Extent,
+    entry::Entry,
+    faults::Faults,
+    source::{Source, SourceError},
+};
+use crate::record::Line;
+
+/// Gives every event of `sources` to `take`, in their order; what is no record is a fault, and runs
+/// of the launcher's own record file are passed over.
+///
+/// # Errors
+/// A file cannot be read; a log of which a part is missing would be judged falsely.
+pub fn events(
+    sources: &[Source],
+    faults: &mut Faults,
+    mut take: impl FnMut(&Line),
+) -> Result<(), SourceError> {
+    for source in sources {
+        let mut lines = source.open()?;
+        loop {
+            let line = lines.next_line();
+            let Some(line) = line.map_err(|error| source.unreadable(error))? else {
+                break;
+            };
+            if let Extent::Piece { .. } = line.extent {
+                faults.add(source, &line, None);
+                continue;
+            }
+            match Entry::parse(line.bytes) {
+                Ok(Entry::Event(event)) => take(&event),
+                Ok(Entry::Run(_)) => {}
+                Err(error) => faults.add(source, &line, Some(&error)),
+            }
+        }
+    }
+    Ok(())
+}
