@@ -53,7 +53,10 @@ impl Authorizer {
             .closed(|exchange| exchange.run.as_ref() == Some(id))
             .await;
         self.runs.finish_removal(&run, cut, &self.audit);
-        Some(run.summary().network())
+        Some(NetworkSummary {
+            audit_head: Some(self.audit.head().head),
+            ..run.summary().network()
+        })
     }
 
     fn cut_run(&self, run: &runs::Run) -> usize {

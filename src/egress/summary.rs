@@ -109,6 +109,7 @@ impl Summary {
                 })
                 .collect(),
             more: counts.more,
+            audit_head: None,
         }
     }
 

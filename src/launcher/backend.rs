@@ -136,6 +136,8 @@ pub struct Image {
 pub struct Proxy {
     /// The container's id.
     pub id: String,
+    /// Its name.
+    pub name: String,
     /// Its host name, by which its admin socket is told from another's.
     pub hostname: String,
     /// Where its admin socket may be reached from here.

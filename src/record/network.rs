@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Link;
 use crate::policy::{Decision, Reason};
 
 /// The network side of a run's record; the number of lines is bounded.
@@ -17,6 +18,10 @@ pub struct NetworkSummary {
     /// Events that found no line of their own because there were too many.
     #[serde(default)]
     pub more: u64,
+    /// The head of the audit log after the run's end: kept with the run, it proves later that
+    /// nothing up to there was changed or cut off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_head: Option<Link>,
 }
 
 /// The exchanges with one host and port.

@@ -58,6 +58,9 @@ pub struct RunRecord {
     pub outputs: Vec<OutputFile>,
     /// What of `/output` was not collected.
     pub outputs_skipped: Vec<SkippedOutput>,
+    /// The container of the proxy that it went through; none without a network of our own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<String>,
     /// What it reached and tried to reach; none where the proxy could not be asked.
     pub network: Option<NetworkSummary>,
     /// How long each phase took, where that was asked for.
@@ -191,6 +194,7 @@ impl RunRecord {
             stderr_truncated: false,
             outputs: Vec::new(),
             outputs_skipped: Vec::new(),
+            proxy: None,
             network: Some(NetworkSummary::default()),
             timings: None,
         }

@@ -156,6 +156,19 @@ fn the_head_of_the_log_is_the_link_of_its_last_line() {
 }
 
 #[test]
+fn the_summary_of_a_run_that_ended_bears_the_head_behind_its_end() {
+    let world = World::standard();
+    assert!(register(&world, "run-1", &registration(&[])).0);
+    let running = body(&world.proxy.admin("GET", "/v1/runs/run-1", None));
+    assert_eq!(running["audit_head"], Value::Null);
+    let ended = body(&world.proxy.admin("DELETE", "/v1/runs/run-1", None));
+    let told = body(&world.proxy.admin("GET", "/v1/audit", None));
+    assert_eq!(ended["audit_head"], told["head"], "{ended}");
+    let last = world.proxy.audit().pop().unwrap();
+    assert_eq!(last["event"], "run_end");
+}
+
+#[test]
 fn the_socket_answers_only_what_it_knows() {
     let world = World::standard();
     for (method, path, expected) in [

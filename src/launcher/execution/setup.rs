@@ -51,6 +51,7 @@ impl<B: Backend> Execution<'_, B> {
         self.record
             .warnings
             .extend(advice::warnings(self.spec, &image, backend.engine()));
+        self.record.proxy = proxy.as_ref().map(|proxy| proxy.name.clone());
         self.proxy = proxy;
         self.clock.mark("prepared");
         self.create(&image, subnets, facts).await?;

@@ -118,6 +118,7 @@ impl Backend for &Fake {
         self.called("proxy")?;
         Ok(Proxy {
             id: "proxy".to_owned(),
+            name: "eclusa-proxy".to_owned(),
             hostname: "proxy".to_owned(),
             socket: None,
             config: None,

@@ -47,6 +47,7 @@ fn served(arguments: &[&str]) -> Container {
 fn proxy(container: &Container) -> Proxy {
     Proxy {
         id: docker(&["inspect", "-f", "{{.Id}}", &container.0]),
+        name: container.0.clone(),
         hostname: docker(&["inspect", "-f", "{{.Config.Hostname}}", &container.0]),
         socket: None,
         config: None,

@@ -18,6 +18,7 @@ fn engine(kind: EngineKind, version: &str) -> Engine {
 fn proxy() -> Proxy {
     Proxy {
         id: "0123".to_owned(),
+        name: "eclusa-proxy".to_owned(),
         hostname: "0123".to_owned(),
         socket: None,
         config: None,

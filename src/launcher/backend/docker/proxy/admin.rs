@@ -86,6 +86,7 @@ impl Reached {
     fn proxy(&self, found: &Found) -> Proxy {
         Proxy {
             id: found.id.clone(),
+            name: found.name.clone(),
             hostname: found.hostname.clone(),
             socket: self.socket.clone(),
             config: Some(self.health.config.clone()).filter(|config| !config.is_empty()),
