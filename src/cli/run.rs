@@ -1,6 +1,7 @@
 //! `eclusa run`: one command in a fresh sandbox.
 
 mod args;
+mod refusals;
 mod show;
 
 use std::{io::Write, process::ExitCode};
@@ -10,7 +11,10 @@ use self::show::Show;
 use super::{Environment, config_file, engine, runtime::block_on, signals::Signals};
 use crate::{
     config,
-    launcher::{Io, LaunchError, Launcher, Settings, Stop},
+    launcher::{
+        Io, LaunchError, Launcher, Settings, Stop,
+        backend::{Backend as _, EngineKind},
+    },
     record::{
         RunRecord,
         escape::{Layout, escaped},
@@ -29,8 +33,11 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     match launch(args, environment) {
-        Ok(record) => {
+        Ok((record, engine)) => {
             report(args, environment, &record, out, err)?;
+            if environment.is_terminal_err && !args.json {
+                refusals::tell(&record, engine, args.engine.host.as_deref(), err)?;
+            }
             Ok(ExitCode::from(record.exit_code))
         }
         Err(error) => {
@@ -48,7 +55,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         .map_or(LAUNCHER_FAILED, LaunchError::exit_code)
 }
 
-fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord> {
+fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<(RunRecord, EngineKind)> {
     let loaded = config_file::load_if_any(args.config.as_deref(), environment)?;
     let defaults = loaded
         .as_ref()
@@ -65,13 +72,14 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord
     block_on(async {
         let stop = stop_by(Signals::catch()?);
         let backend = engine::connect(&args.engine, environment, loaded.as_ref()).await?;
+        let engine = backend.engine().kind;
         let launcher = Launcher::new(backend, settings);
         let (io, show) = Show::prepare(args, environment, spec.max_output)?;
         let io = Io { stop, ..io };
         let (record, shown) = tokio::join!(launcher.run(&spec, io), show.follow());
         let record = record?;
         shown.finish(&record).await;
-        Ok(record)
+        Ok((record, engine))
     })
 }
 
