@@ -2,12 +2,14 @@
 
 mod admin;
 mod check;
+mod completions;
 mod config_file;
 mod down;
 mod engine;
 mod health;
 mod hold;
 mod logs;
+mod man;
 mod run;
 mod runtime;
 mod serve;
@@ -128,6 +130,10 @@ enum Command {
     Health(health::HealthArgs),
     /// Make one call of the admin socket.
     Admin(admin::AdminArgs),
+    /// Print the completion script of a shell.
+    Completions(completions::CompletionsArgs),
+    /// Print or write the manual pages.
+    Man(man::ManArgs),
     /// Do nothing until SIGTERM or SIGINT: what keeps a run's volumes mounted.
     #[command(hide = true)]
     Hold,
@@ -217,6 +223,8 @@ fn dispatch(
         Command::Logs(args) => logs::run(args, environment, out, err),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),
+        Command::Completions(args) => completions::run(args, out),
+        Command::Man(args) => man::run(args, out),
         Command::Hold => hold::run(),
     }
 }

@@ -38,6 +38,8 @@ impl Telemetry {
             | Command::Logs(_)
             | Command::Health(_)
             | Command::Admin(_)
+            | Command::Completions(_)
+            | Command::Man(_)
             | Command::Hold => "warn",
         };
         let written = cli.log_level.as_deref().or(environment.log.as_deref());
