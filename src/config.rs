@@ -24,7 +24,7 @@ pub(crate) use self::launcher::RUN_TIMES;
 pub use self::{
     fingerprint::fingerprint,
     problem::{Problem, Problems},
-    scalar::{duration, show_duration},
+    scalar::{duration, range, show_duration},
 };
 use crate::{
     destination::{AddressGuard, Destination},

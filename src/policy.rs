@@ -39,7 +39,9 @@ use self::{
 use crate::destination::{Destination, Host, Name, Scheme};
 
 /// What was decided, as the record writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// Let through.

@@ -33,6 +33,20 @@ use crate::{
 /// The version of the schema, in every line.
 pub const SCHEMA: u32 = 1;
 
+/// Every kind of event.
+pub const EVENTS: &[&str] = &[
+    "decision",
+    "close",
+    "dns",
+    "run_start",
+    "run_end",
+    "run_expired",
+    "reload",
+    "start",
+    "stop",
+    "gap",
+];
+
 /// The longest text of a client's choice in one field, in bytes; longer text is cut and ends in
 /// `…(N bytes)` with its true length.
 pub const MAX_FIELD: usize = 1024;

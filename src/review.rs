@@ -5,12 +5,15 @@ pub mod difference;
 pub mod entry;
 pub mod exchanges;
 pub mod faults;
+pub mod filter;
+pub mod follow;
 pub mod judge;
 pub mod render;
 pub mod replay;
 pub mod scan;
 pub mod source;
 pub mod suggest;
+pub mod summary;
 pub mod verify;
 
 pub use crate::audit::lines::{Extent, Lines, RawLine};

@@ -1,25 +1,26 @@
 //! `eclusa logs`: what the log says, for a person or a program.
 
 mod args;
+mod conditions;
+mod progress;
+mod reading;
+mod stop;
+mod summary;
 mod verify;
 mod view;
 
 use std::{
-    io::{self, BufWriter, ErrorKind, Write},
+    io::{self, ErrorKind, Write},
     process::ExitCode,
 };
 
 pub(crate) use self::args::{LogsArgs, usage};
-
-use self::view::View;
+use self::reading::{ReadError, Reading};
 use super::Environment;
-use crate::review::{
-    faults::Faults,
-    source::{Source, SourceError},
+use crate::{
+    record::escape::{Layout, escaped},
+    review::{faults::Faults, source::SourceError},
 };
-
-/// Bytes that are written at once.
-const CHUNK: usize = 1 << 16;
 
 /// Reads the logs and prints what was asked for. Exit code 64: a log cannot be read, or an argument
 /// is wrong.
@@ -33,56 +34,32 @@ pub(crate) fn run(
         return verify::run(args, environment, out);
     }
     let sources = args.sources(environment)?;
-    let mut reading = Reading {
-        view: View::of(args, environment),
-        faults: Faults::default(),
-        out: BufWriter::with_capacity(CHUNK, out),
-    };
+    let mut reading = Reading::new(args, environment, &sources, out)?;
     let mut unread = Vec::new();
-    for source in &sources {
+    let followed = args.followed(&sources)?;
+    let (current, complete) = match (&followed, sources.split_last()) {
+        (Some(_), Some((current, complete))) => (Some(current), complete),
+        _ => (None, &*sources),
+    };
+    for source in complete {
         match reading.read(source) {
             Ok(()) => {}
             Err(ReadError::Source(error)) => unread.push(error),
             Err(ReadError::Output(error)) => return closed(error),
         }
     }
-    if let Err(error) = reading.out.flush() {
-        return closed(error);
-    }
-    tell(&reading.faults, err)?;
-    outcome(unread, err)
-}
-
-/// One pass over the logs.
-struct Reading<'o> {
-    view: View,
-    faults: Faults,
-    out: BufWriter<&'o mut dyn Write>,
-}
-
-/// Why a log was not read to its end.
-enum ReadError {
-    /// It cannot be read; the next one may be.
-    Source(SourceError),
-    /// Nobody takes what is printed.
-    Output(io::Error),
-}
-
-impl Reading<'_> {
-    fn read(&mut self, source: &Source) -> Result<(), ReadError> {
-        let mut lines = source.open().map_err(ReadError::Source)?;
-        loop {
-            let line = match lines.next_line() {
-                Ok(Some(line)) => line,
-                Ok(None) => return Ok(()),
-                Err(error) => return Err(ReadError::Source(source.unreadable(error))),
-            };
-            let taken = self.view.take(&line, &mut self.out);
-            if let Some(fault) = taken.map_err(ReadError::Output)? {
-                self.faults.add(source, &line, fault.as_ref());
-            }
+    if let (Some(log), Some(current)) = (&followed, current) {
+        match reading.follow(log, current, err) {
+            Ok(()) => {}
+            Err(ReadError::Source(error)) => unread.push(error),
+            Err(ReadError::Output(error)) => return closed(error),
         }
     }
+    match reading.finish() {
+        Ok(faults) => tell(&faults, err)?,
+        Err(error) => return closed(error),
+    }
+    outcome(unread, err)
 }
 
 /// Ends where the output does not take any more: a reader that went away, as `head` does, has what
@@ -97,6 +74,7 @@ fn closed(error: io::Error) -> anyhow::Result<ExitCode> {
 /// Says what was passed over.
 pub(super) fn tell(faults: &Faults, err: &mut dyn Write) -> io::Result<()> {
     for fault in &faults.named {
+        let fault = escaped(fault.as_bytes(), Layout::Line);
         writeln!(err, "eclusa: warning: {fault}; passed over")?;
     }
     let named = u64::try_from(faults.named.len()).unwrap_or(u64::MAX);

@@ -178,7 +178,7 @@ pub(super) fn address(text: &str) -> Result<IpAddr, String> {
 }
 
 /// A range; a bare address is the range of itself alone.
-pub(super) fn range(text: &str) -> Result<IpNet, String> {
+pub fn range(text: &str) -> Result<IpNet, String> {
     let range = match (text.parse::<IpAddr>(), text.parse::<IpNet>()) {
         (Ok(address), _) => IpNet::from(address),
         (_, Ok(range)) if plain_prefix(text) => range,

@@ -12,9 +12,9 @@ const MAX_OPEN: usize = 1 << 17;
 /// The longest host that is remembered; a DNS name has at most 253 bytes.
 const MAX_HOST: usize = 255;
 
-/// Exchanges that were let through and not closed yet.
-#[derive(Clone, Debug, Default)]
-pub struct Exchanges(BTreeMap<Ulid, Target>);
+/// What is known of exchanges that were let through and not closed yet.
+#[derive(Clone, Debug)]
+pub struct Exchanges<T>(BTreeMap<Ulid, T>);
 
 /// Where an exchange goes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,84 +25,54 @@ pub struct Target {
     pub port: u16,
 }
 
-impl Exchanges {
-    /// Remembers a decision that lets an exchange through; other lines change nothing.
-    pub fn open(&mut self, line: &Line) {
-        if line.event != "decision" || line.decision.as_deref() == Some("deny") {
-            return;
-        }
-        let (Some(id), Some(target)) = (id(line), Target::of(line)) else {
-            return;
-        };
+impl<T> Exchanges<T> {
+    /// Remembers an exchange.
+    pub fn open(&mut self, id: Ulid, known: T) {
         if self.0.len() >= MAX_OPEN {
             self.0.pop_first();
         }
-        self.0.insert(id, target);
+        self.0.insert(id, known);
     }
 
-    /// The target of the exchange that a close ends; none where its decision was not seen.
-    pub fn close(&mut self, line: &Line) -> Option<Target> {
-        self.0.remove(&id(line)?)
+    /// What is known of the exchange that ends; none where its decision was not seen.
+    pub fn close(&mut self, id: Ulid) -> Option<T> {
+        self.0.remove(&id)
     }
+}
 
-    /// Whether the decision of an exchange was seen, and no close.
-    pub fn is_open(&self, id: Ulid) -> bool {
-        self.0.contains_key(&id)
-    }
-
-    /// Whether none is open.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+impl<T> Default for Exchanges<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
     }
 }
 
 impl Target {
-    /// The destination of a decision.
-    pub fn of(line: &Line) -> Option<Self> {
-        let host = line.host.as_deref().filter(|host| host.len() <= MAX_HOST)?;
-        Some(Self {
+    /// A host and port; none where the host is longer than any name.
+    pub fn new(host: &str, port: u16) -> Option<Self> {
+        (host.len() <= MAX_HOST).then(|| Self {
             host: host.into(),
-            port: line.port?,
+            port,
         })
     }
-}
 
-fn id(line: &Line) -> Option<Ulid> {
-    Ulid::from_string(line.id.as_deref()?).ok()
+    /// The destination of a decision.
+    pub fn of(line: &Line) -> Option<Self> {
+        Self::new(line.host.as_deref()?, line.port?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(event: &str, id: u128, rest: &str) -> Line {
-        let id = Ulid(id);
-        let text = format!(
-            r#"{{"schema":1,"ts":"2026-01-02T03:04:05.678Z","event":"{event}","id":"{id}"{rest}}}"#
-        );
-        Line::parse(text.as_bytes()).unwrap()
-    }
-
-    fn decision(id: u128, decision: &str) -> Line {
-        let rest = format!(r#","host":"a.example","port":443,"decision":"{decision}""#);
-        line("decision", id, &rest)
-    }
-
     #[test]
-    fn a_close_is_told_its_target_once() {
+    fn what_is_known_is_told_once() {
         let mut exchanges = Exchanges::default();
-        for (id, verdict) in [(1, "allow"), (2, "deny"), (3, "would_deny")] {
-            exchanges.open(&decision(id, verdict));
+        exchanges.open(Ulid(1), "one");
+        exchanges.open(Ulid(2), "two");
+        for (id, expected) in [(1, Some("one")), (1, None), (3, None), (2, Some("two"))] {
+            assert_eq!(exchanges.close(Ulid(id)), expected, "{id}");
         }
-        let target = Target {
-            host: "a.example".into(),
-            port: 443,
-        };
-        for (id, expected) in [(1, Some(&target)), (1, None), (2, None), (3, Some(&target))] {
-            let close = line("close", id, "");
-            assert_eq!(exchanges.close(&close).as_ref(), expected, "{id}");
-        }
-        assert!(exchanges.is_empty());
     }
 
     #[test]
@@ -110,9 +80,10 @@ mod tests {
         let mut exchanges = Exchanges::default();
         let most = u128::try_from(MAX_OPEN).unwrap();
         for id in 0..=most {
-            exchanges.open(&decision(id, "allow"));
+            exchanges.open(Ulid(id), ());
         }
-        assert!(!exchanges.is_open(Ulid(0)) && exchanges.is_open(Ulid(1)));
         assert_eq!(exchanges.0.len(), MAX_OPEN);
+        assert_eq!(exchanges.close(Ulid(0)), None);
+        assert_eq!(exchanges.close(Ulid(1)), Some(()));
     }
 }

@@ -1,14 +1,14 @@
 //! One entry as one aligned line for a person. Whatever others chose in it is escaped.
 
-mod row;
+mod columns;
 
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 
-use self::row::{Row, Tone};
-use super::{entry::Entry, exchanges::Exchanges};
+use self::columns::{Columns, Tone};
+use super::{entry::Entry, filter::Passed};
 
 /// How lines look.
 #[derive(Clone, Debug)]
@@ -19,39 +19,48 @@ pub struct Look {
     pub colour: bool,
 }
 
+/// One entry as it is shown.
+#[derive(Debug)]
+pub struct Row {
+    time: Option<Timestamp>,
+    columns: Columns,
+}
+
+impl Row {
+    /// What is shown of a line that passed.
+    pub fn of(passed: &Passed) -> Self {
+        let columns = match &passed.entry {
+            Entry::Event(line) => Columns::of_event(line, passed.target.as_ref()),
+            Entry::Run(record) => Columns::of_run(record),
+        };
+        Self {
+            time: passed.entry.time(),
+            columns,
+        }
+    }
+}
+
 /// Writes entries one after another.
 #[derive(Debug)]
 pub struct Renderer {
     look: Look,
     /// The offset that the last header told.
     offset: Option<jiff::tz::Offset>,
-    exchanges: Exchanges,
 }
 
 impl Renderer {
     /// A renderer that has seen nothing yet.
     pub fn new(look: Look) -> Self {
-        Self {
-            look,
-            offset: None,
-            exchanges: Exchanges::default(),
-        }
+        Self { look, offset: None }
     }
 
     /// Writes one line, and before it a header where the times' offset begins or changes.
     ///
     /// # Errors
     /// `out` cannot be written.
-    pub fn write(&mut self, entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
-        let row = match entry {
-            Entry::Event(line) => {
-                self.exchanges.open(line);
-                Row::of_event(line, &mut self.exchanges)
-            }
-            Entry::Run(record) => Row::of_run(record),
-        };
-        self.time(entry.time(), out)?;
-        self.row(&row, out)
+    pub fn write(&mut self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+        self.time(row.time, out)?;
+        self.columns(&row.columns, out)
     }
 
     fn time(&mut self, time: Option<Timestamp>, out: &mut dyn Write) -> io::Result<()> {
@@ -72,15 +81,15 @@ impl Renderer {
                 0 => "TIME (UTC)".to_owned(),
                 _ => format!("TIME (UTC{})", local.offset()),
             };
-            let columns = columns([&head, "VERDICT", "WHO", "VIA", "TARGET"], 23);
-            writeln!(out, "{dim}{columns}DETAIL{dim:#}")?;
+            let heads = heads([&head, "VERDICT", "WHO", "VIA", "TARGET"], 23);
+            writeln!(out, "{dim}{heads}DETAIL{dim:#}")?;
         }
         let shown = local.strftime("%Y-%m-%d %H:%M:%S%.3f");
         write!(out, "{dim}{shown}{dim:#}  ")
     }
 
-    fn row(&self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
-        let tone = self.style(match row.tone {
+    fn columns(&self, columns: &Columns, out: &mut dyn Write) -> io::Result<()> {
+        let tone = self.style(match columns.tone {
             Tone::Good => AnsiColor::Green.on_default(),
             Tone::Bad => AnsiColor::Red.on_default().bold(),
             Tone::Odd => AnsiColor::Yellow.on_default(),
@@ -89,11 +98,11 @@ impl Renderer {
         });
         let line = format!(
             "{tone}{:11}{tone:#}  {:15}  {:7}  {:40}  {}",
-            row.verdict,
-            row.who,
-            row.via,
-            row.target,
-            row.detail.join(", ")
+            columns.verdict,
+            columns.who,
+            columns.via,
+            columns.target,
+            columns.detail.join(", ")
         );
         writeln!(out, "{}", line.trim_end())
     }
@@ -107,8 +116,19 @@ impl Renderer {
     }
 }
 
+/// How long something took, for a person.
+pub fn elapsed(millis: u64) -> String {
+    match i64::try_from(millis) {
+        Ok(0) => "<1ms".to_owned(),
+        millis => format!(
+            "{:#}",
+            SignedDuration::from_millis(millis.unwrap_or(i64::MAX))
+        ),
+    }
+}
+
 /// The heads of all columns but the last.
-fn columns([time, verdict, who, via, target]: [&str; 5], width: usize) -> String {
+fn heads([time, verdict, who, via, target]: [&str; 5], width: usize) -> String {
     format!("{time:width$}  {verdict:11}  {who:15}  {via:7}  {target:40}  ")
 }
 

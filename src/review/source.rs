@@ -178,6 +178,16 @@ impl Source {
         found.ok_or_else(|| SourceError::Gone(path.clone()))
     }
 
+    /// Its size on the disk in bytes, as far as it is known.
+    pub fn size(&self) -> u64 {
+        match self {
+            Self::Stdin => 0,
+            Self::File(path) | Self::Part { path, .. } => {
+                fs::metadata(path).map_or(0, |found| found.len())
+            }
+        }
+    }
+
     /// The error of a read from it.
     pub fn unreadable(&self, source: io::Error) -> SourceError {
         SourceError::Unreadable {

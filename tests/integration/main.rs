@@ -17,6 +17,7 @@ mod check;
 mod clients;
 mod dns;
 mod forward;
+mod logs;
 mod parity;
 mod policy_table;
 mod resolver;

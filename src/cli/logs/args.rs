@@ -2,20 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
+use jiff::{Timestamp, tz::TimeZone};
 
+use super::conditions::ConditionArgs;
 use crate::{
     cli::{CliError, Environment, config_file},
     config::AuditSink,
     record::Link,
     review::{
+        filter::Filter,
         render::Look,
         source::{Source, SourceError},
+        summary::By,
     },
 };
 
 /// `eclusa logs`
 #[derive(Debug, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the command line"
+)]
 pub(crate) struct LogsArgs {
     /// Logs to read, in this order; `-` is standard input. Compressed ones (gzip, zstd) are read as
     /// they are. Each is itself alone unless --rotated is given. Default: the audit log of the
@@ -34,12 +41,33 @@ pub(crate) struct LogsArgs {
     pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) proof: ProofArgs,
+    /// Go on printing what is added, through rotations, until SIGINT or SIGTERM.
+    #[arg(short, long, conflicts_with = "summary")]
+    pub(crate) follow: bool,
+    /// Print only the last lines of what is there; with --follow, before what is added.
+    #[arg(short = 'n', long, value_name = "NUMBER", conflicts_with = "summary", value_parser = clap::value_parser!(u16))]
+    pub(crate) tail: Option<u16>,
+    /// Print what was reached, what was refused and why, and which names were asked for, counted;
+    /// with --json as one object.
+    #[arg(long)]
+    pub(crate) summary: bool,
+    /// What the summary counts together.
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByChoice::All, requires = "summary")]
+    pub(crate) by: ByChoice,
+    /// The most rows of each kind in the summary. Default: 20 in tables, all that are kept in JSON.
+    #[arg(long, value_name = "NUMBER", requires = "summary", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) top: Option<u16>,
+    /// Print the summary as Markdown, for a ticket or a pull request.
+    #[arg(long, requires = "summary", conflicts_with = "json")]
+    pub(crate) markdown: bool,
     /// Show times in UTC. Default: local time on a terminal, RFC 3339 in UTC elsewhere.
     #[arg(long)]
     pub(crate) utc: bool,
     /// When verdicts are coloured; auto: on a terminal and without NO_COLOR.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColourChoice::Auto)]
     pub(crate) color: ColourChoice,
+    #[command(flatten)]
+    pub(crate) conditions: ConditionArgs,
 }
 
 /// What is to be proven.
@@ -47,7 +75,7 @@ pub(crate) struct LogsArgs {
 pub(crate) struct ProofArgs {
     /// Prove that no line was changed, removed or moved, or name the first that was. Exit code 1:
     /// it was, or nothing is proven.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["ConditionArgs", "follow", "tail", "summary"])]
     pub(crate) verify: bool,
     /// With --verify: a head that was noted before (`eclusa admin GET /v1/audit`). Nothing up to it
     /// was cut off.
@@ -61,6 +89,15 @@ pub(crate) enum ColourChoice {
     Auto,
     Always,
     Never,
+}
+
+/// `--by`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ByChoice {
+    All,
+    Run,
+    Profile,
+    Client,
 }
 
 impl LogsArgs {
@@ -80,6 +117,20 @@ impl LogsArgs {
         Ok(sources)
     }
 
+    /// The log that is followed; none without --follow.
+    pub(super) fn followed(&self, sources: &[Source]) -> Result<Option<PathBuf>, CliError> {
+        if !self.follow {
+            return Ok(None);
+        }
+        match (sources.last(), &*self.files) {
+            (Some(Source::Part { log, .. }), [] | [_]) => Ok(Some(log.clone())),
+            (Some(Source::File(path)), [_]) => Ok(Some(path.clone())),
+            _ => Err(CliError::Usage(
+                "--follow is for one log, named by its FILE or by the configuration".to_owned(),
+            )),
+        }
+    }
+
     fn configured(&self, environment: &Environment) -> anyhow::Result<Vec<Source>> {
         let path = config_file::locate(self.config.as_deref(), environment);
         let config = config_file::load(&path).map_err(|error| {
@@ -97,6 +148,16 @@ impl LogsArgs {
         }
     }
 
+    /// Which lines are asked for, at the time `now`.
+    pub(super) fn filter(&self, now: Timestamp) -> Result<Filter, CliError> {
+        let zone = if self.utc {
+            TimeZone::UTC
+        } else {
+            TimeZone::system()
+        };
+        Ok(Filter::new(self.conditions.conditions(now, &zone)?))
+    }
+
     /// How lines look.
     pub(super) fn look(&self, environment: &Environment) -> Look {
         let zone = match (environment.is_terminal_out, self.utc) {
@@ -104,12 +165,29 @@ impl LogsArgs {
             (true, false) => Some(TimeZone::system()),
             (false, _) => None,
         };
-        let colour = match self.color {
+        Look {
+            zone,
+            colour: self.colour(environment),
+        }
+    }
+
+    /// Whether the answer is coloured.
+    pub(super) fn colour(&self, environment: &Environment) -> bool {
+        match self.color {
             ColourChoice::Auto => environment.colour_out,
             ColourChoice::Always => true,
             ColourChoice::Never => false,
-        };
-        Look { zone, colour }
+        }
+    }
+
+    /// What a summary counts together.
+    pub(super) fn by(&self) -> By {
+        match self.by {
+            ByChoice::All => By::All,
+            ByChoice::Run => By::Run,
+            ByChoice::Profile => By::Profile,
+            ByChoice::Client => By::Client,
+        }
     }
 }
 

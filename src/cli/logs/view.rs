@@ -1,58 +1,164 @@
 //! What becomes of each line.
 
-use std::io::{self, Write};
-
-use super::LogsArgs;
-use crate::{
-    cli::Environment,
-    record::LineError,
-    review::{Extent, RawLine, entry::Entry, render::Renderer},
+use std::{
+    collections::VecDeque,
+    io::{self, Write},
+    mem,
 };
 
-/// The form of the answer.
-pub(super) enum View {
+use super::{
+    LogsArgs,
+    summary::{self, Form},
+};
+use crate::{
+    cli::Environment,
+    review::{
+        Extent, RawLine,
+        filter::Passed,
+        render::{Renderer, Row},
+        summary::Summary,
+    },
+};
+
+/// Rows of each kind in a table, unless `--top` says otherwise.
+const TOP: usize = 20;
+
+/// The answer, in its form.
+pub(super) struct View {
+    kind: Kind,
+    /// The last lines, until it is known which those are.
+    tail: Option<Tail>,
+}
+
+enum Kind {
     /// The lines as they stand in the log.
     Original,
     /// Lines for a person.
     Readable(Renderer),
+    /// Counts, in a form or as an object.
+    Summary {
+        summary: Box<Summary>,
+        form: Option<Form>,
+        top: Option<usize>,
+    },
 }
 
-/// A line that is no record, and where it could be read at all, why not.
-pub(super) type Fault = Option<LineError>;
+struct Tail {
+    most: usize,
+    held: VecDeque<Held>,
+}
+
+/// A line that may be printed later.
+enum Held {
+    Original(Vec<u8>),
+    Readable(Row),
+}
 
 impl View {
     pub(super) fn of(args: &LogsArgs, environment: &Environment) -> Self {
-        if args.json {
-            Self::Original
-        } else {
-            Self::Readable(Renderer::new(args.look(environment)))
+        Self {
+            kind: Kind::of(args, environment),
+            tail: args.tail.map(|most| Tail {
+                most: most.into(),
+                held: VecDeque::new(),
+            }),
         }
     }
 
-    /// Takes in one line; the fault of one that is no record.
+    /// Takes in one line that passed.
     pub(super) fn take(
         &mut self,
         line: &RawLine<'_>,
+        passed: &Passed,
         out: &mut dyn Write,
-    ) -> io::Result<Option<Fault>> {
-        match line.extent {
-            Extent::Whole | Extent::Torn => {}
-            Extent::Piece { .. } => return Ok(Some(None)),
-        }
-        let entry = match Entry::parse(line.bytes) {
-            Ok(entry) => entry,
-            Err(error) => return Ok(Some(Some(error))),
-        };
-        match self {
-            Self::Original => {
-                out.write_all(line.bytes)?;
-                // Only the end was lost of a line that can be read.
-                if line.extent == Extent::Torn {
-                    out.write_all(b"\n")?;
-                }
+    ) -> io::Result<()> {
+        let held = match (&mut self.kind, &self.tail) {
+            (Kind::Summary { summary, .. }, _) => {
+                summary.add(passed);
+                return Ok(());
             }
-            Self::Readable(renderer) => renderer.write(&entry, out)?,
+            (Kind::Original, None) => return original(line, out),
+            (Kind::Original, Some(_)) => {
+                let mut bytes = Vec::with_capacity(line.bytes.len());
+                original(line, &mut bytes)?;
+                Held::Original(bytes)
+            }
+            (Kind::Readable(_), _) => Held::Readable(Row::of(passed)),
+        };
+        match &mut self.tail {
+            Some(tail) => {
+                tail.held.push_back(held);
+                if tail.held.len() > tail.most {
+                    tail.held.pop_front();
+                }
+                Ok(())
+            }
+            None => self.show(&held, out),
         }
-        Ok(None)
+    }
+
+    /// Prints the last lines of what was there; those that come now are printed as they come.
+    pub(super) fn settle(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        let tail = mem::take(&mut self.tail);
+        for held in tail.into_iter().flat_map(|tail| tail.held) {
+            self.show(&held, out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints what is known only at the end.
+    pub(super) fn finish(mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.settle(out)?;
+        let Kind::Summary { summary, form, top } = self.kind else {
+            return Ok(());
+        };
+        let report = summary.report(top);
+        let Some(form) = form else {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            return writeln!(out);
+        };
+        summary::write(&report, form, out)
+    }
+
+    fn show(&mut self, held: &Held, out: &mut dyn Write) -> io::Result<()> {
+        match (held, &mut self.kind) {
+            (Held::Original(bytes), _) => out.write_all(bytes),
+            (Held::Readable(row), Kind::Readable(renderer)) => renderer.write(row, out),
+            (Held::Readable(_), Kind::Original | Kind::Summary { .. }) => Ok(()),
+        }
+    }
+}
+
+impl Kind {
+    fn of(args: &LogsArgs, environment: &Environment) -> Self {
+        if !args.summary {
+            return if args.json {
+                Self::Original
+            } else {
+                Self::Readable(Renderer::new(args.look(environment)))
+            };
+        }
+        let colour = args.colour(environment);
+        let form = match (args.json, args.markdown) {
+            (true, _) => None,
+            (false, true) => Some(Form::Markdown),
+            (false, false) => Some(Form::Text { colour }),
+        };
+        let top = args.top.map(usize::from);
+        Self::Summary {
+            summary: Box::new(Summary::new(args.by())),
+            form,
+            top: top.or_else(|| form.map(|_| TOP)),
+        }
+    }
+}
+
+/// Prints the line as it stands in the log.
+fn original(line: &RawLine<'_>, out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(line.bytes)?;
+    match line.extent {
+        // Only its end was lost of a line that can be read.
+        Extent::Torn => out.write_all(b"\n"),
+        Extent::Whole | Extent::Piece { .. } => Ok(()),
     }
 }

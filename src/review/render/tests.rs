@@ -1,11 +1,16 @@
 use super::*;
+use crate::review::filter::{Conditions, Filter};
 
 fn shown(look: Look, lines: &[&str]) -> String {
     let mut renderer = Renderer::new(look);
     let mut out = Vec::new();
+    let mut filter = Filter::new(Conditions::default());
     for line in lines {
-        let entry = Entry::parse(line.as_bytes()).unwrap_or_else(|error| panic!("{line}: {error}"));
-        renderer.write(&entry, &mut out).unwrap();
+        let passed = filter.pass(line.as_bytes());
+        let passed = passed.unwrap_or_else(|error| panic!("{line}: {error}"));
+        renderer
+            .write(&Row::of(&passed.unwrap()), &mut out)
+            .unwrap();
     }
     String::from_utf8(out).unwrap()
 }

@@ -44,6 +44,15 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 
 /// Asks `server` for the A records of `name` over UDP, and gives the answer.
 pub fn dns_query(server: std::net::SocketAddr, name: &str) -> hickory_proto::op::Message {
+    dns_query_from("127.0.0.1", server, name)
+}
+
+/// The same from a source address of this host's loopback.
+pub fn dns_query_from(
+    source: &str,
+    server: std::net::SocketAddr,
+    name: &str,
+) -> hickory_proto::op::Message {
     use hickory_proto::{op, rr};
     let mut query = op::Message::query();
     query.metadata.recursion_desired = true;
@@ -52,7 +61,7 @@ pub fn dns_query(server: std::net::SocketAddr, name: &str) -> hickory_proto::op:
         rr::Name::from_ascii(name).unwrap(),
         rr::RecordType::A,
     ));
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let socket = std::net::UdpSocket::bind((source, 0)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.send_to(&query.to_vec().unwrap(), server).unwrap();
     let mut buffer = [0; 4096];

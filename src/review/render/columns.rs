@@ -1,14 +1,14 @@
 //! The columns of one entry.
 
 use indicatif::DecimalBytes;
-use jiff::SignedDuration;
 
+use super::elapsed;
 use crate::{
     record::{
         Line, RunRecord, encode,
         escape::{Layout, escaped},
     },
-    review::exchanges::{Exchanges, Target},
+    review::exchanges::Target,
 };
 
 /// The longest text of others that is shown in one place, in bytes.
@@ -18,7 +18,8 @@ const MAX_TEXT: usize = 200;
 const SHORT_RUN: usize = 12;
 
 /// The columns.
-pub(super) struct Row {
+#[derive(Debug)]
+pub(super) struct Columns {
     pub(super) verdict: String,
     pub(super) tone: Tone,
     pub(super) who: String,
@@ -37,11 +38,12 @@ pub(super) enum Tone {
     Quiet,
 }
 
-impl Row {
-    pub(super) fn of_event(line: &Line, exchanges: &mut Exchanges) -> Self {
+impl Columns {
+    /// `target` is what a close is about.
+    pub(super) fn of_event(line: &Line, target: Option<&Target>) -> Self {
         match line.event.as_str() {
             "decision" => Self::of_decision(line),
-            "close" => Self::of_close(line, exchanges.close(line).as_ref()),
+            "close" => Self::of_close(line, target),
             "dns" => Self::of_query(line),
             "gap" => {
                 let since = line.since.as_deref().map(shown).unwrap_or_default();
@@ -142,7 +144,7 @@ impl Row {
         for (way, bytes) in transferred {
             detail.extend(bytes.map(|bytes| format!("{way} {}", DecimalBytes(bytes))));
         }
-        detail.extend(line.duration_ms.map(duration));
+        detail.extend(line.duration_ms.map(elapsed));
         Self {
             verdict: verdict.to_owned(),
             tone,
@@ -198,7 +200,7 @@ impl Row {
         if record.oom_killed {
             detail.push("out of memory".to_owned());
         }
-        detail.push(duration(record.duration_ms));
+        detail.push(elapsed(record.duration_ms));
         detail.extend(record.error.as_deref().map(shown));
         let denied = record.network.iter().flat_map(|network| &network.denied);
         let denied: u64 = denied.map(|line| line.count).fold(0, u64::saturating_add);
@@ -257,11 +259,6 @@ fn short(run: &str) -> String {
 
 fn named(target: &Target) -> String {
     format!("{}:{}", shown(&target.host), target.port)
-}
-
-fn duration(millis: u64) -> String {
-    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
-    format!("{:#}", SignedDuration::from_millis(millis))
 }
 
 /// Text of others, escaped and cut.

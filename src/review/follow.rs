@@ -1,0 +1,229 @@
+//! A log that is read while it is written: from its file to the next one when it is rotated, and
+//! from the start again when it is cut.
+
+use std::{
+    collections::VecDeque,
+    fs,
+    io::{ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+use super::source::{Identity, Source, SourceError};
+use crate::audit::lines::{Lines, RawLine};
+
+/// A log and the place where reading has come to.
+pub struct Follower {
+    log: PathBuf,
+    lines: Lines<Box<dyn Read>>,
+    identity: Identity,
+    /// Files that a rotation made meanwhile, oldest first; the last one is the log's current file.
+    later: VecDeque<Source>,
+}
+
+/// What became of the log since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// There is nothing new to be read.
+    Same,
+    /// It goes on in another file; there may be more at once.
+    Rotated,
+    /// The file was cut, and what stood in it may have been lost unread.
+    Cut,
+}
+
+impl Follower {
+    /// Follows `log` from the start of its current file, through which `source` leads.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn open(log: &Path, source: &Source) -> Result<Self, SourceError> {
+        let file = source.file()?;
+        let found = file.metadata().map_err(|error| source.unreadable(error))?;
+        Ok(Self {
+            log: log.to_owned(),
+            lines: source.open()?,
+            identity: Identity::of(&found),
+            later: VecDeque::new(),
+        })
+    }
+
+    /// The next line; none where there is none for now. What stands of the last line is given once
+    /// nobody will complete it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn next_line(&mut self) -> Result<Option<RawLine<'_>>, SourceError> {
+        let next = if self.later.is_empty() {
+            self.lines.next_ended()
+        } else {
+            self.lines.next_line()
+        };
+        next.map_err(|source| SourceError::Unreadable {
+            name: self.log.display().to_string(),
+            source,
+        })
+    }
+
+    /// Looks what became of the log, once there is no line for now.
+    ///
+    /// # Errors
+    /// The log, or the file that follows, cannot be opened.
+    pub fn turn(&mut self) -> Result<Turn, SourceError> {
+        if let Some(next) = self.later.pop_front() {
+            self.begin(&next)?;
+            return Ok(Turn::Rotated);
+        }
+        let current = match fs::metadata(&self.log) {
+            Ok(found) => found,
+            // It was moved away, and is not opened anew yet.
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Turn::Same),
+            Err(source) => {
+                let name = self.log.display().to_string();
+                return Err(SourceError::Unreadable { name, source });
+            }
+        };
+        let is_same = Identity::of(&current) == self.identity;
+        if is_same && current.len() < self.lines.offset() {
+            self.begin(&Source::named(&self.log)?)?;
+            return Ok(Turn::Cut);
+        }
+        // An empty file may have been made for a writer that still writes to the old one.
+        if is_same || current.len() == 0 {
+            return Ok(Turn::Same);
+        }
+        self.later = self.later_files()?;
+        Ok(Turn::Rotated)
+    }
+
+    /// The files after ours. Where ours is gone from among them, the current one alone.
+    fn later_files(&self) -> Result<VecDeque<Source>, SourceError> {
+        let mut files = VecDeque::from(Source::log(&self.log)?);
+        let own = files.iter().position(|file| match file {
+            Source::Part { identity, .. } => *identity == self.identity,
+            Source::Stdin | Source::File(_) => false,
+        });
+        let passed = own.map_or_else(|| files.len().saturating_sub(1), |own| own + 1);
+        files.drain(..passed);
+        Ok(files)
+    }
+
+    fn begin(&mut self, source: &Source) -> Result<(), SourceError> {
+        let found = source.file()?.metadata();
+        self.identity = Identity::of(&found.map_err(|error| source.unreadable(error))?);
+        self.lines = source.open()?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs::File, io::Write as _};
+
+    use super::*;
+    use crate::audit::lines::Extent;
+
+    struct Log {
+        folder: tempfile::TempDir,
+        follower: Follower,
+    }
+
+    impl Log {
+        fn at(&self, name: &str) -> PathBuf {
+            self.folder.path().join(name)
+        }
+
+        fn append(&self, name: &str, text: &str) {
+            let mut file = File::options()
+                .append(true)
+                .create(true)
+                .open(self.at(name))
+                .unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        }
+
+        fn rename(&self, from: &str, to: &str) {
+            fs::rename(self.at(from), self.at(to)).unwrap();
+        }
+
+        /// Every line that can be read now.
+        fn now(&mut self) -> Vec<String> {
+            let mut found = Vec::new();
+            loop {
+                while let Some(line) = self.follower.next_line().unwrap() {
+                    found.push(shown(&line));
+                }
+                match self.follower.turn().unwrap() {
+                    Turn::Same => return found,
+                    Turn::Rotated => {}
+                    Turn::Cut => found.push("cut".to_owned()),
+                }
+            }
+        }
+    }
+
+    /// A line without its end; `~` where it has none.
+    fn shown(line: &RawLine<'_>) -> String {
+        let text = str::from_utf8(line.bytes).unwrap();
+        match line.extent {
+            Extent::Torn => format!("{text}~"),
+            Extent::Whole | Extent::Piece { .. } => text.trim_end().to_owned(),
+        }
+    }
+
+    fn log(content: &str) -> Log {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        fs::write(&path, content).unwrap();
+        let source = Source::named(&path).unwrap();
+        let follower = Follower::open(&path, &source).unwrap();
+        Log { folder, follower }
+    }
+
+    #[test]
+    fn lines_are_read_as_they_come_and_halves_are_waited_for() {
+        let mut log = log("one\ntw");
+        assert_eq!(log.now(), ["one"]);
+        assert!(log.now().is_empty());
+        log.append("log", "o\nthree\n");
+        assert_eq!(log.now(), ["two", "three"]);
+    }
+
+    #[test]
+    fn every_rotation_between_two_looks_is_followed() {
+        let mut log = log("one\n");
+        assert_eq!(log.now(), ["one"]);
+        log.append("log", "two\ntorn");
+        log.rename("log", "log.1");
+        assert_eq!(log.now(), ["two"]);
+        log.append("log", "three\n");
+        log.rename("log.1", "log.2");
+        log.rename("log", "log.1");
+        log.append("log", "four\nfi");
+        assert_eq!(log.now(), ["torn~", "three", "four"]);
+        log.append("log", "ve\n");
+        assert_eq!(log.now(), ["five"]);
+    }
+
+    #[test]
+    fn an_empty_new_file_does_not_end_the_old_one() {
+        let mut log = log("one\n");
+        assert_eq!(log.now(), ["one"]);
+        log.rename("log", "log.1");
+        log.append("log", "");
+        log.append("log.1", "two\n");
+        assert_eq!(log.now(), ["two"]);
+        log.append("log", "three\n");
+        assert_eq!(log.now(), ["three"]);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_is_read_anew_and_one_moved_elsewhere_is_replaced() {
+        let mut log = log("one\ntwo\n");
+        assert_eq!(log.now(), ["one", "two"]);
+        fs::write(log.at("log"), "new\n").unwrap();
+        assert_eq!(log.now(), ["cut", "new"]);
+        log.rename("log", "elsewhere");
+        log.append("log", "three\n");
+        assert_eq!(log.now(), ["three"]);
+    }
+}
