@@ -122,22 +122,30 @@ const COMPLAINTS: &[(Limit, &[&str], &str)] = &[
 /// Why the init could not execute `program`, where that is what ended the run; none for a command
 /// that ran and itself exited with 126 or 127. Only a run that wrote the init's one line and
 /// nothing else is taken for that; of the line nothing is repeated, for a program can write it too.
-pub(super) fn not_executed(seen: &Seen<'_>, program: &str) -> Option<String> {
+/// With it what `eclusa run` exits with.
+pub(super) fn not_executed(seen: &Seen<'_>, program: &str) -> Option<(u8, String)> {
     let line = seen.stderr.strip_suffix('\n').unwrap_or(seen.stderr);
     let says_init = line.starts_with("[FATAL tini (") || line.contains("(catatonit:");
     if !says_init || line.contains('\n') || seen.stdout_bytes > 0 {
         return None;
     }
-    match seen.ended.exit_code {
-        127 => Some(format!(
-            "there is no such command in the image: {program:?}"
+    // catatonit ends with 1 whatever the reason.
+    let is_pid1 = line.contains("): failed to exec pid1: ");
+    let code = match seen.ended.exit_code {
+        1 if is_pid1 && line.ends_with("No such file or directory") => 127,
+        1 if is_pid1 => 126,
+        code => code,
+    };
+    match code {
+        127 => Some((
+            127,
+            format!("there is no such command in the image: {program:?}"),
         )),
         126 => {
             let cause = CAUSES.iter().find(|cause| line.ends_with(*cause));
             let cause = cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            Some(format!(
-                "the command cannot be executed: {program:?}{cause}"
-            ))
+            let why = format!("the command cannot be executed: {program:?}{cause}");
+            Some((126, why))
         }
         _ => None,
     }
@@ -175,117 +183,4 @@ fn show(duration: Duration) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ended(exit_code: i64) -> Ended {
-        Ended {
-            exit_code,
-            ..Ended::default()
-        }
-    }
-
-    fn met(seen: &Seen<'_>) -> Vec<(Limit, Evidence)> {
-        let spec = RunSpec::new("image", ["true"]);
-        limits(&spec, seen)
-            .into_iter()
-            .map(|reached| (reached.limit, reached.evidence))
-            .collect()
-    }
-
-    #[test]
-    fn the_surest_evidence_names_the_limit() {
-        let seen = Seen {
-            pids: 64,
-            stderr: "sh: fork: Resource temporarily unavailable\nNo space left on device",
-            stdout_truncated: true,
-            stderr_truncated: true,
-            ..Seen::default()
-        };
-        assert_eq!(
-            met(&seen),
-            [
-                (Limit::Pids, Evidence::Engine),
-                (Limit::Output, Evidence::Launcher),
-                (Limit::Disk, Evidence::Program)
-            ]
-        );
-        let killed = Seen {
-            ended: Ended {
-                exit_code: 137,
-                oom_killed: true,
-                error: None,
-            },
-            ..Seen::default()
-        };
-        assert_eq!(met(&killed), [(Limit::Memory, Evidence::Engine)]);
-        let file = Seen {
-            ended: ended(153),
-            ..Seen::default()
-        };
-        assert_eq!(met(&file), [(Limit::FileSize, Evidence::Engine)]);
-        assert_eq!(met(&Seen::default()), []);
-        let both = limits(&RunSpec::new("image", ["true"]), &seen);
-        let cut = "standard output and standard error were each cut";
-        assert!(
-            both.iter().any(|reached| reached.detail.starts_with(cut)),
-            "{both:?}"
-        );
-    }
-
-    #[test]
-    fn five_ends_that_look_alike_are_told_apart() {
-        let oom = Ended {
-            exit_code: 137,
-            oom_killed: true,
-            error: None,
-        };
-        let fatal = "[FATAL tini (7)] exec nope failed: No such file or directory\n";
-        for (ended, timed_out, stderr, expected) in [
-            (&ended(137), false, "", (137, None, None)),
-            (&oom, false, "", (137, Some(9), None)),
-            (&ended(137), true, "", (124, Some(9), None)),
-            (
-                &ended(127),
-                false,
-                fatal,
-                (127, None, Some("no such command")),
-            ),
-            (
-                &ended(126),
-                false,
-                "[FATAL tini (7)] exec x failed: Permission denied",
-                (126, None, Some("cannot be executed")),
-            ),
-            (
-                &ended(127),
-                false,
-                "sh: 1: nope: not found",
-                (127, None, None),
-            ),
-            (
-                &ended(127),
-                false,
-                "working\n[FATAL tini (7)] exec nope failed: No such file or directory\n",
-                (127, None, None),
-            ),
-            (&ended(1), false, fatal, (1, None, None)),
-        ] {
-            let (code, sent, why) = expected;
-            assert_eq!(exit_code(ended, timed_out), code);
-            assert_eq!(signal(ended, timed_out), sent);
-            let mut seen = Seen {
-                ended: ended.clone(),
-                stderr,
-                ..Seen::default()
-            };
-            let said = not_executed(&seen, "x\u{1b}");
-            assert_eq!(said.is_some(), why.is_some(), "{stderr}");
-            let said = said.unwrap_or_default();
-            assert!(said.contains(why.unwrap_or_default()), "{said}");
-            assert!(!said.contains('\u{1b}'), "{said}");
-            seen.stdout_bytes = 1;
-            assert_eq!(not_executed(&seen, "x"), None, "{stderr}");
-        }
-    }
-}
+mod tests;

@@ -14,7 +14,7 @@ use ipnet::Ipv4Net;
 use serde::Serialize;
 
 pub use self::{
-    build::{Facts, InputFacts, plan},
+    build::{Facts, InputFacts, PodmanFacts, plan},
     check::PlanError,
     labels::{Labels, Owner, Process},
 };
@@ -35,7 +35,8 @@ pub struct Plan {
     pub network: Network,
     /// Volumes in memory, in the order of their making.
     pub volumes: Vec<Volume>,
-    /// The container that keeps the volumes alive; there is one where there are volumes.
+    /// The container that keeps the volumes alive whose content comes from outside or goes there;
+    /// there is one where there are such volumes.
     pub holder: Option<Holder>,
 }
 
@@ -92,8 +93,8 @@ pub struct Sandbox {
     pub dns: Vec<Ipv4Addr>,
     /// Kernel settings of its own namespaces.
     pub sysctls: BTreeMap<String, String>,
-    /// The system call filter, in Docker's JSON form.
-    pub seccomp: String,
+    /// The system call filter.
+    pub seccomp: Filter,
     /// The engine's runtime.
     pub runtime: Option<String>,
     /// Capabilities dropped.
@@ -108,6 +109,16 @@ pub struct Sandbox {
     pub masked_paths: Vec<String>,
     /// Paths of /proc and /sys that it cannot write.
     pub readonly_paths: Vec<String>,
+}
+
+/// A system call filter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    /// The filter itself, in Docker's JSON form.
+    Inline(String),
+    /// A file of the engine's host that holds it.
+    File(PathBuf),
 }
 
 /// A file system in memory, always `noexec,nosuid,nodev`, mode 1777.
@@ -189,6 +200,8 @@ pub struct Volume {
     pub inodes: u64,
     /// The mode of its root.
     pub mode: u32,
+    /// Whose its root is.
+    pub owner: User,
 }
 
 /// A container of our own image that does nothing but keep volumes mounted, without a network,

@@ -35,12 +35,17 @@ struct Ran {
 pub(crate) async fn engine() -> Docker {
     #[expect(clippy::disallowed_methods, reason = "as the command line reads it")]
     let host = env::var("DOCKER_HOST").ok();
+    engine_at(host.as_deref()).await
+}
+
+/// The engine at that URL.
+pub(crate) async fn engine_at(host: Option<&str>) -> Docker {
     // Only where there are volumes is it looked for.
     let options = ProxyOptions {
         binary: env::var_os("ECLUSA_BINARY").map(Into::into),
         ..ProxyOptions::default()
     };
-    let docker = Docker::connect(host.as_deref(), None).await.unwrap();
+    let docker = Docker::connect(host, None).await.unwrap();
     docker.with_proxy(options)
 }
 
@@ -102,6 +107,7 @@ impl Run {
             resolv_conf: None,
             input,
             has_ipv6: Path::new("/proc/sys/net/ipv6").exists(),
+            podman: None,
         };
         Self {
             plan: plan(spec, &facts).unwrap(),

@@ -7,6 +7,7 @@ mod error;
 mod image;
 mod life;
 mod network;
+mod podman;
 mod proxy;
 mod remove;
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a caller should know although the run goes on.
 
 use crate::launcher::{
-    backend::{Engine, Image},
+    backend::{Engine, EngineKind, Image},
     spec::{NetworkChoice, RunSpec, looks_like_a_credential},
 };
 
@@ -34,6 +34,13 @@ pub(super) fn warnings(spec: &RunSpec, image: &Image, engine: &Engine) -> Vec<St
              update it to 1.2.8, 1.3.3, 1.4.0 or later, unless your distribution has fixed it"
         ));
     }
+    if engine.kind == EngineKind::Podman && is_silent_on_memory(&engine.version) {
+        warnings.push(format!(
+            "Podman {} does not say when the kernel kills for memory (5.0 does): such an end reads \
+             as exit code 137 and no more",
+            engine.version
+        ));
+    }
     if spec.dangerously_run_as_root {
         warnings.push(
             "--dangerously-run-as-root is in force: among others it can write and execute in /dev, \
@@ -60,6 +67,12 @@ fn is_pinned(reference: &str) -> bool {
         .rsplit_once("sha256:")
         .map_or(reference, |(_, hex)| hex);
     hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Before 5.0 Podman looks for the word of its monitor where that does not leave it.
+fn is_silent_on_memory(version: &str) -> bool {
+    let major = version.split('.').next().unwrap_or_default();
+    major.parse::<u32>().is_ok_and(|major| major < 5)
 }
 
 fn is_escapable(version: &str) -> bool {
@@ -95,6 +108,13 @@ mod tests {
             ("a@sha256:00".to_owned(), false),
         ] {
             assert_eq!(is_pinned(&reference), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn podman_says_when_the_kernel_kills_from_5_0_on() {
+        for (version, expected) in [("4.9.4", true), ("5.0.0", false), ("5.8.1-rc1", false)] {
+            assert_eq!(is_silent_on_memory(version), expected, "{version}");
         }
     }
 

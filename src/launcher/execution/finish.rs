@@ -57,8 +57,11 @@ impl<B: Backend> Execution<'_, B> {
             ended,
         };
         let program = self.spec.command.first().map_or("", String::as_str);
-        self.record.error =
-            explain::not_executed(&seen, program).or_else(|| seen.ended.error.clone());
+        self.record.error.clone_from(&seen.ended.error);
+        if let Some((code, why)) = explain::not_executed(&seen, program) {
+            self.record.exit_code = code;
+            self.record.error = Some(why);
+        }
         self.record.limits = explain::limits(self.spec, &seen);
         let collected = self.collect(ready.target).await;
         self.deregister().await;

@@ -3,18 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use ipnet::IpNet;
+use rustix::process::{Resource, getrlimit};
 
 use super::{Execution, advice};
-use crate::launcher::{
-    LaunchError,
-    backend::{Backend, BackendError, ByteStream, Image, Proxy},
-    input,
-    output::Target,
-    plan::{Facts, InputFacts, Network, Plan, plan},
-    registration::RegistrationError,
-    slices,
-    spec::{Input, NetworkChoice},
-    state,
+use crate::{
+    config::fingerprint,
+    launcher::{
+        LaunchError,
+        backend::{Backend, BackendError, ByteStream, EngineKind, Image, Proxy},
+        input,
+        output::Target,
+        plan::{Facts, Filter, InputFacts, Network, Plan, PodmanFacts, plan},
+        registration::RegistrationError,
+        slices,
+        spec::{Input, NetworkChoice},
+        state,
+    },
 };
 
 /// How many ranges are tried before the pool counts as contended beyond hope.
@@ -144,7 +148,8 @@ impl<B: Backend> Execution<'_, B> {
             ),
             NetworkChoice::None | NetworkChoice::Named { .. } => None,
         };
-        let is_local = self.backend.engine().is_local;
+        let engine = self.backend.engine();
+        let is_local = engine.is_local;
         let mut facts = Facts {
             labels: self.labels,
             image,
@@ -152,10 +157,15 @@ impl<B: Backend> Execution<'_, B> {
             resolv_conf: None,
             input,
             has_ipv6: !is_local || Path::new("/proc/sys/net/ipv6").exists(),
+            podman: None,
         };
         if is_local {
             let draft = plan(self.spec, &facts)?;
             facts.resolv_conf = self.resolv_conf(&draft).map_err(LaunchError::State)?;
+            if engine.kind == EngineKind::Podman {
+                let podman = self.podman_facts(&draft).map_err(LaunchError::State)?;
+                facts.podman = Some(podman);
+            }
         }
         Ok(plan(self.spec, &facts)?)
     }
@@ -179,6 +189,29 @@ impl<B: Backend> Execution<'_, B> {
         Ok(Some(path))
     }
 
+    /// The files that Podman takes, whose names say their content likewise, and this machine's
+    /// limit, which is its own.
+    fn podman_facts(&self, plan: &Plan) -> std::io::Result<PodmanFacts> {
+        let folder = &self.settings.state;
+        let seccomp = match &plan.sandbox.seccomp {
+            Filter::File(path) => path.clone(),
+            Filter::Inline(filter) => {
+                let name = fingerprint(filter.as_bytes()) + ".json";
+                let path = folder.join("seccomp").join(name);
+                state::place(&path, filter)?;
+                path
+            }
+        };
+        let hosts = folder.join("hosts").join(&plan.sandbox.hostname);
+        let names = format!("127.0.0.1 localhost {}\n", plan.sandbox.hostname);
+        state::place(&hosts, &names)?;
+        Ok(PodmanFacts {
+            seccomp,
+            hosts,
+            nproc: most_processes()?,
+        })
+    }
+
     /// Makes what the plan says, and registers the run meanwhile.
     async fn make(&mut self) -> Result<(), LaunchError> {
         let Some(plan) = &self.plan else {
@@ -198,4 +231,13 @@ impl<B: Backend> Execution<'_, B> {
         let (created, registered) = tokio::join!(create, register);
         created.and(registered)
     }
+}
+
+/// The most processes that a user can have: as many as may be allowed here, and as the kernel has
+/// numbers for (proc_sys_kernel(5)).
+fn most_processes() -> std::io::Result<u64> {
+    let numbers = std::fs::read_to_string("/proc/sys/kernel/pid_max")?;
+    let numbers = numbers.trim().parse().map_err(std::io::Error::other)?;
+    let allowed = getrlimit(Resource::Nproc).maximum;
+    Ok(allowed.map_or(numbers, |allowed| allowed.min(numbers)))
 }

@@ -5,10 +5,10 @@ use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
 use ipnet::Ipv4Net;
 
 use super::{
-    Labels, Network, Plan, PlanError, Sandbox, Slice,
-    check::check,
+    Filter, Labels, Mount, MountSource, Network, Plan, PlanError, Sandbox, Slice,
+    check::{check, check_for_podman},
     environment::environment,
-    files::{holder, mounts, tmpfs, volumes},
+    files::{holder, in_volumes, mounts, tmpfs, volumes},
     hardening::{self, MASKED_PATHS, READONLY_PATHS, SHM},
 };
 use crate::{
@@ -41,6 +41,20 @@ pub struct Facts<'a> {
     pub input: Option<InputFacts>,
     /// Whether the kernel has IPv6, which must then be switched off.
     pub has_ipv6: bool,
+    /// What Podman needs besides, where it is the engine.
+    pub podman: Option<PodmanFacts>,
+}
+
+/// What is stated to Podman and need not be to Docker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodmanFacts {
+    /// A file of its host with the system call filter, which it takes in no other way.
+    pub seccomp: PathBuf,
+    /// A file of its host with what `/etc/hosts` is to be; its own names the host's address.
+    pub hosts: PathBuf,
+    /// The most processes of one user on its host (getrlimit(2)), which it would raise. The limit
+    /// of the run's own processes is another.
+    pub nproc: u64,
 }
 
 /// What was found of the input.
@@ -65,14 +79,42 @@ pub fn plan(spec: &RunSpec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     check(spec)?;
     let network = network(spec, facts)?;
     let volumes = volumes(spec, facts);
-    Ok(Plan {
+    let mut plan = Plan {
         run: facts.labels.run.clone(),
         labels: facts.labels.to_map(),
         holder: holder(facts, &volumes),
         sandbox: sandbox(spec, facts, &network)?,
         network,
         volumes: volumes.into_values().collect(),
-    })
+    };
+    if let Some(podman) = &facts.podman {
+        check_for_podman(spec)?;
+        suit_podman(&mut plan, podman);
+    }
+    Ok(plan)
+}
+
+/// States what Podman does otherwise than Docker where nothing is said.
+fn suit_podman(plan: &mut Plan, podman: &PodmanFacts) {
+    let PodmanFacts {
+        seccomp,
+        hosts,
+        nproc,
+    } = podman;
+    // Security: it has no cap on the number of files but in a volume.
+    let (volumes, mounts) = in_volumes(plan, hardening::PODMAN_TMPFS);
+    plan.volumes.extend(volumes);
+    let sandbox = &mut plan.sandbox;
+    sandbox.tmpfs.clear();
+    sandbox.mounts.extend(mounts);
+    // Security: it copies the host's, with a name for the host's address.
+    sandbox.mounts.push(Mount {
+        source: MountSource::Bind(hosts.clone()),
+        target: "/etc/hosts".to_owned(),
+        read_only: true,
+    });
+    sandbox.ulimits.insert("nproc".to_owned(), *nproc);
+    sandbox.seccomp = Filter::File(seccomp.clone());
 }
 
 fn network(spec: &RunSpec, facts: &Facts<'_>) -> Result<Network, PlanError> {
@@ -141,8 +183,8 @@ fn sandbox(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Result<Sandb
         dns,
         sysctls: hardening::sysctls(facts.has_ipv6),
         seccomp: match &spec.seccomp {
-            Seccomp::BuiltIn => SECCOMP.to_owned(),
-            Seccomp::Custom(profile) => profile.clone(),
+            Seccomp::BuiltIn => Filter::Inline(SECCOMP.to_owned()),
+            Seccomp::Custom(profile) => Filter::Inline(profile.clone()),
         },
         runtime: spec.runtime.clone(),
         cap_drop: vec!["ALL".to_owned()],

@@ -45,7 +45,28 @@ pub enum PlanError {
     ImageVolume(String),
     #[error("there is no range for the private network")]
     NoSlice,
+    #[error(
+        "Podman takes {0:?} for the init of a whole system and opens more to it; start it by \
+         another name, or through a shell"
+    )]
+    InitOfSystem(String),
 }
+
+/// Refuses what Podman would make something else of. Security: for a command that it takes for an
+/// init it mounts a writable /sys/fs/cgroup and more file systems in memory.
+pub(super) fn check_for_podman(spec: &RunSpec) -> Result<(), PlanError> {
+    let Some(program) = spec.command.first() else {
+        return Err(PlanError::NoCommand);
+    };
+    let is_systemd = program.rsplit('/').next() == Some("systemd");
+    if is_systemd || INITS.contains(&program.as_str()) {
+        return Err(PlanError::InitOfSystem(program.clone()));
+    }
+    Ok(())
+}
+
+/// Programs that Podman takes for an init of a system, besides every one named `systemd`.
+const INITS: &[&str] = &["/sbin/init", "/usr/sbin/init", "/usr/local/sbin/init"];
 
 /// Refuses what no sandbox may have.
 pub(super) fn check(spec: &RunSpec) -> Result<(), PlanError> {

@@ -3,9 +3,16 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Facts, Holder, InputFacts, Mount, MountSource, Network, PlanError, Tmpfs, Volume, hardening,
+    Facts, Holder, InputFacts, Mount, MountSource, Network, Plan, PlanError, Tmpfs, Volume,
+    hardening,
 };
-use crate::launcher::spec::RunSpec;
+use crate::launcher::spec::{RunSpec, User};
+
+/// Whose the volumes are that the launcher fills or empties.
+const ROOT: User = User { uid: 0, gid: 0 };
+
+/// The size of a file system that only covers what would else stand there, in bytes.
+const COVER: u64 = 1024 * 1024;
 
 /// The volumes by where they are mounted.
 pub(super) fn volumes(spec: &RunSpec, facts: &Facts<'_>) -> BTreeMap<&'static str, Volume> {
@@ -17,6 +24,7 @@ pub(super) fn volumes(spec: &RunSpec, facts: &Facts<'_>) -> BTreeMap<&'static st
             size,
             inodes,
             mode: 0o755,
+            owner: ROOT,
         };
         volumes.insert("/input", volume);
     }
@@ -26,6 +34,7 @@ pub(super) fn volumes(spec: &RunSpec, facts: &Facts<'_>) -> BTreeMap<&'static st
             size: spec.limits.output,
             inodes: hardening::inodes(spec.limits.output),
             mode: 0o1777,
+            owner: ROOT,
         };
         volumes.insert("/output", volume);
     }
@@ -74,6 +83,48 @@ pub(super) fn tmpfs(
         }
     }
     Ok(tmpfs)
+}
+
+/// The file systems in memory of a plan as volumes and their mounts; and over each of `covered`
+/// where nothing stands yet one that only root may write.
+pub(super) fn in_volumes(plan: &Plan, covered: &[&str]) -> (Vec<Volume>, Vec<Mount>) {
+    let Plan { run, sandbox, .. } = plan;
+    let is_free = |target: &&&str| {
+        let mut mounts = sandbox.mounts.iter().map(|mount| &mount.target);
+        let mut tmpfs = sandbox.tmpfs.iter().map(|tmpfs| &tmpfs.target);
+        mounts.all(|taken| taken != **target) && tmpfs.all(|taken| taken != **target)
+    };
+    let tmpfs = sandbox.tmpfs.iter().cloned();
+    let tmpfs = tmpfs.map(|tmpfs| (tmpfs, 0o1777, sandbox.user));
+    let covers = covered.iter().filter(is_free).map(|target| Tmpfs {
+        target: (*target).to_owned(),
+        size: COVER,
+        inodes: hardening::inodes(COVER),
+    });
+    let all = tmpfs.chain(covers.map(|tmpfs| (tmpfs, 0o755, ROOT)));
+    all.enumerate()
+        .map(|(at, (tmpfs, mode, owner))| {
+            let name = format!("eclusa-memory-{at}-{run}");
+            let Tmpfs {
+                target,
+                size,
+                inodes,
+            } = tmpfs;
+            let mount = Mount {
+                source: MountSource::Volume(name.clone()),
+                target,
+                read_only: false,
+            };
+            let volume = Volume {
+                name,
+                size,
+                inodes,
+                mode,
+                owner,
+            };
+            (volume, mount)
+        })
+        .unzip()
 }
 
 /// The path of an image's volume in its plain spelling.

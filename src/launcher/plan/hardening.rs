@@ -7,6 +7,10 @@ use crate::launcher::spec::Limits;
 /// `/dev/shm`, in bytes: Docker's own default, here stated. It counts as memory.
 pub(super) const SHM: u64 = 64 * 1024 * 1024;
 
+/// Where Podman mounts file systems in memory over a read-only root, open to all, from which programs
+/// can be run and which have no size; what the plan has there stands instead.
+pub(super) const PODMAN_TMPFS: &[&str] = &["/run", "/var/tmp"];
+
 /// The fewest processes: the init and the command.
 pub(super) const LEAST_PIDS: u32 = 2;
 

@@ -33,6 +33,7 @@ fn planned(
         resolv_conf: Some(PathBuf::from("/state/01JD/resolv.conf")),
         input: None,
         has_ipv6: true,
+        podman: None,
     };
     change(&mut facts, &mut image);
     facts.image = &image;
@@ -55,7 +56,9 @@ fn everything() -> RunSpec {
 }
 
 fn shown(mut plan: Plan) -> String {
-    plan.sandbox.seccomp = "(config/agent-seccomp.json)".to_owned();
+    if let Filter::Inline(filter) = &mut plan.sandbox.seccomp {
+        "(config/agent-seccomp.json)".clone_into(filter);
+    }
     serde_json::to_string_pretty(&plan).unwrap()
 }
 
@@ -76,6 +79,45 @@ fn a_run_with_everything() {
         image.volumes = vec!["/var/lib/data/".to_owned(), "/output".to_owned()];
     });
     insta::assert_snapshot!(shown(plan.unwrap()));
+}
+
+fn on_podman(facts: &mut Facts<'_>) {
+    facts.podman = Some(PodmanFacts {
+        seccomp: PathBuf::from("/state/seccomp/0123.json"),
+        hosts: PathBuf::from("/state/hosts"),
+        nproc: 96_000,
+    });
+}
+
+#[test]
+fn podman_is_told_what_it_does_otherwise() {
+    let mut spec = everything();
+    (spec.network, spec.profile, spec.allow) = (NetworkChoice::None, None, Vec::new());
+    let plan = planned(&spec, |facts, image| {
+        on_podman(facts);
+        facts.input = Some(InputFacts::Copy {
+            size: 1 << 20,
+            inodes: 12,
+        });
+        image.volumes = vec!["/var/lib/data/".to_owned(), "/run".to_owned()];
+    });
+    insta::assert_snapshot!(shown(plan.unwrap()));
+}
+
+#[test]
+fn nothing_is_started_that_podman_takes_for_an_init() {
+    for (program, is_refused) in [
+        ("/sbin/init", true),
+        ("systemd", true),
+        ("/opt/systemd", true),
+        ("./init", false),
+        ("sh", false),
+    ] {
+        let spec = RunSpec::new("agent-python", [program]);
+        let plan = planned(&spec, |facts, _| on_podman(facts));
+        assert_eq!(plan.is_err(), is_refused, "{program}: {plan:?}");
+        planned(&spec, |_, _| {}).unwrap();
+    }
 }
 
 #[test]

@@ -121,10 +121,15 @@ impl ImageName {
         labels.contains_key(Self::LABEL)
     }
 
+    /// The instruction by which the image is known.
+    pub fn label(&self) -> String {
+        format!("LABEL {}={}", Self::LABEL, self.digest)
+    }
+
     /// The instructions that an import applies.
     pub fn instructions(&self) -> Vec<String> {
         vec![
-            format!("LABEL {}={}", Self::LABEL, self.digest),
+            self.label(),
             format!("USER {}:{}", USER.uid, USER.gid),
             r#"ENTRYPOINT ["/eclusa"]"#.to_owned(),
         ]

@@ -122,7 +122,13 @@ impl Endpoint {
     fn engine(self, version: SystemVersion) -> Engine {
         let components = version.components.unwrap_or_default();
         let is_podman = components.iter().any(|part| part.name.contains("Podman"));
-        let runtime = components.iter().find(|part| part.name == "runc");
+        let mut parts = components.iter();
+        // Podman's is in words, `runc version 1.1.5`, with more on further lines.
+        let runtime = parts.find(|part| ["runc", "OCI Runtime (runc)"].contains(&&*part.name));
+        let runtime = runtime.and_then(|part| {
+            let version = part.version.lines().next()?;
+            Some(version.trim_start_matches("runc version ").to_owned())
+        });
         let socket = match self {
             Self::Unix(path) => Some(path),
             Self::Tcp(_) => None,
@@ -134,7 +140,7 @@ impl Endpoint {
                 EngineKind::Docker
             },
             version: version.version.unwrap_or_default(),
-            runtime_version: runtime.map(|part| part.version.clone()),
+            runtime_version: runtime,
             is_local: socket.is_some(),
             socket,
         }

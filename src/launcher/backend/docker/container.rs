@@ -23,6 +23,9 @@ use crate::launcher::{
 /// Whom the holder runs as; it only sleeps.
 const HOLDER_USER: User = User::NOBODY;
 
+/// The holder's role, as its label says.
+const HOLDER_ROLE: &str = "holder";
+
 /// A container to be made.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Container {
@@ -93,11 +96,20 @@ pub(super) fn holder(plan: &Plan, holder: &Holder, image: &str) -> Result<Contai
             cmd: Some(vec!["hold".to_owned()]),
             image: Some(image.to_owned()),
             working_dir: Some("/".to_owned()),
-            labels: Some(labelled(&plan.labels, "holder")),
+            labels: Some(labelled(&plan.labels, HOLDER_ROLE)),
             host_config: Some(host::of_holder(plan, holder)?),
             ..inert()
         },
     })
+}
+
+/// Whether it is the holder.
+pub(super) fn is_holder(container: &Container) -> bool {
+    let labels = container.body.labels.as_ref();
+    labels
+        .and_then(|labels| labels.get(ROLE.0))
+        .map(String::as_str)
+        == Some(HOLDER_ROLE)
 }
 
 /// A container that inherits nothing from its image but the file system.

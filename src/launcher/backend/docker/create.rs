@@ -6,7 +6,7 @@ use super::{
     Docker,
     container::{self, Container},
     error::call,
-    verify,
+    podman, verify,
 };
 use crate::launcher::{
     backend::{BackendError, EngineKind, Proxy},
@@ -21,15 +21,7 @@ impl Docker {
         plan: &Plan,
         proxy: Option<&Proxy>,
     ) -> Result<(), BackendError> {
-        if self.engine.kind == EngineKind::Podman {
-            // Measured on 5.8: it refuses `nr_inodes`, and takes a path where Docker takes a filter.
-            return Err(BackendError::Unsupported(
-                "Podman cannot apply the whole plan: its API has no cap on the number of files of \
-                 a file system in memory, and takes a system call filter only as a path of its \
-                 own host; use Docker"
-                    .to_owned(),
-            ));
-        }
+        self.check_podman(plan).await?;
         let network = async {
             match &plan.network {
                 Network::None | Network::Named { .. } => Ok(()),
@@ -69,18 +61,26 @@ impl Docker {
 
     /// Makes a container and holds it against what was asked for; its network need not exist yet.
     pub(super) async fn create_container(&self, container: &Container) -> Result<(), BackendError> {
-        let Container { name, body } = container;
+        let name = &container.name;
+        let body = match self.engine.kind {
+            EngineKind::Docker => container.body.clone(),
+            EngineKind::Podman => podman::told(container),
+        };
         let options = CreateContainerOptions {
             name: Some(name.clone()),
             platform: String::new(),
         };
-        let made = call(self.client.create_container(Some(options), body.clone()))
+        let made = call(self.client.create_container(Some(options), body))
             .await
-            .map_err(|error| error.during(format!("create container {name}")))?;
+            .map_err(|error| podman::not_created(name, error))?;
         verify::warnings(&made.warnings)?;
         let got = call(self.client.inspect_container(&made.id, None))
             .await
             .map_err(|error| error.during(format!("inspect container {name}")))?;
+        let got = match self.engine.kind {
+            EngineKind::Docker => got,
+            EngineKind::Podman => podman::heard(container, got),
+        };
         verify::compare(container, &got)
     }
 }

@@ -3,12 +3,19 @@
 use std::{error::Error, time::Duration};
 
 use futures_util::{Stream, StreamExt};
+use tokio::time::{Instant, sleep};
 
 use crate::launcher::backend::BackendError;
 
 /// The longest that an engine may take for one call that does not wait for a command; a busy one
 /// that copies an image's layers needs a good part of it.
 const CALL_LIMIT: Duration = Duration::from_mins(2);
+
+/// How long a container may take from its end until its state has a name that is known.
+const SETTLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often it is asked meanwhile.
+const SETTLE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why a call failed, before it is known what that means for the run.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +28,10 @@ pub(super) enum CallError {
         /// The engine's own words.
         message: String,
     },
-    /// There was no answer, or one that could not be read.
+    /// The answer says what nobody here knows.
+    #[error("{0}")]
+    Unreadable(String),
+    /// There was no answer, or one that broke off.
     #[error("{0}")]
     Transport(String),
 }
@@ -35,7 +45,7 @@ impl CallError {
                 doing,
                 why: message,
             },
-            Self::Transport(why) => BackendError::Gone { doing, why },
+            Self::Unreadable(why) | Self::Transport(why) => BackendError::Gone { doing, why },
         }
     }
 
@@ -66,6 +76,9 @@ impl From<bollard::errors::Error> for CallError {
                 message: one_line(&error),
             },
             E::RequestTimeoutError => Self::timed_out(),
+            unreadable @ (E::JsonDataError { .. } | E::JsonSerdeError { .. }) => {
+                Self::Unreadable(chain(&unreadable))
+            }
             other => Self::Transport(chain(&other)),
         }
     }
@@ -84,6 +97,21 @@ pub(super) async fn call<T>(
     match tokio::time::timeout(CALL_LIMIT, request).await {
         Ok(answer) => answer.map_err(CallError::from),
         Err(_elapsed) => Err(CallError::timed_out()),
+    }
+}
+
+/// Makes a call again while its answer says what the library does not know: Podman's `stopped`, in
+/// which a container is until it is `exited`.
+pub(super) async fn settled<T, F>(mut request: impl FnMut() -> F) -> Result<T, CallError>
+where
+    F: Future<Output = Result<T, bollard::errors::Error>>,
+{
+    let limit = Instant::now() + SETTLE_LIMIT;
+    loop {
+        match call(request()).await {
+            Err(CallError::Unreadable(_)) if Instant::now() < limit => sleep(SETTLE_INTERVAL).await,
+            answer => return answer,
+        }
     }
 }
 
@@ -147,6 +175,22 @@ mod tests {
             gone.during("create a container").to_string(),
             "the engine does not answer, failed to create a container: broken pipe"
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_asked_for_until_it_can_be_read_but_not_for_ever() {
+        let unreadable = || {
+            let error = serde_json::from_str::<bool>("stopped").unwrap_err();
+            Err(bollard::errors::Error::JsonSerdeError { err: error })
+        };
+        let mut answers = vec![Ok(7), unreadable(), unreadable()];
+        let answer = settled(|| std::future::ready(answers.pop().unwrap())).await;
+        assert_eq!(answer.unwrap(), 7);
+        let begun = Instant::now();
+        let answer: Result<(), _> =
+            settled(|| std::future::ready(unreadable().map(|_: u8| ()))).await;
+        assert!(matches!(answer, Err(CallError::Unreadable(_))));
+        assert_eq!(begun.elapsed(), SETTLE_LIMIT);
     }
 
     #[tokio::test(start_paused = true)]

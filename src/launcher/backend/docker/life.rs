@@ -14,7 +14,7 @@ use futures_util::{StreamExt, TryStreamExt};
 
 use super::{
     Docker,
-    error::{CallError, call, items},
+    error::{CallError, call, items, settled},
 };
 use crate::launcher::{
     backend::{BackendError, Chunk, Ended, Streams, Usage},
@@ -70,7 +70,7 @@ impl Docker {
         }
         let confirmed = tokio::time::timeout(END_LIMIT, async {
             loop {
-                let container = call(self.client.inspect_container(name, None)).await?;
+                let container = settled(|| self.client.inspect_container(name, None)).await?;
                 if let Some(ended) = container.state.and_then(ended) {
                     return Ok(ended);
                 }
@@ -110,11 +110,14 @@ impl Docker {
         };
         match call(self.client.kill_container(name, Some(options))).await {
             Ok(()) => Ok(()),
-            Err(error) if error.is_missing() || error.says("is not running") => Ok(()),
+            Err(error) if error.is_missing() || ENDED.iter().any(|says| error.says(says)) => Ok(()),
             Err(error) => Err(error.during(format!("kill container {name}"))),
         }
     }
 }
+
+/// What Docker and Podman say of a container that has ended.
+const ENDED: &[&str] = &["is not running", "can only kill running containers"];
 
 /// Why a start was refused; the runtime's words tell whether the command is to blame.
 fn not_started(plan: &Plan, error: CallError) -> BackendError {

@@ -64,6 +64,7 @@ impl Docker {
 
     /// Finds the proxy, or starts it.
     pub(super) async fn find_or_start_proxy(&self) -> Result<Proxy, BackendError> {
+        self.refuse_networks()?;
         let live = self.settle(Whose::Anybodys).await?.live;
         let settings = self.proxy.settings.as_ref();
         if settings.is_some_and(|own| !own.are_in_force(&live.health.config)) {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::{
     Docker,
-    error::{CallError, call},
+    error::{CallError, call, settled},
 };
 use crate::launcher::{
     backend::{BackendError, Object, ObjectKind, Proxy},
@@ -80,7 +80,7 @@ impl Docker {
             filters: Some(filters),
         };
         let (containers, networks, volumes) = tokio::join!(
-            call(self.client.list_containers(Some(containers))),
+            settled(|| self.client.list_containers(Some(containers.clone()))),
             call(self.client.list_networks(Some(networks))),
             call(self.client.list_volumes(Some(volumes))),
         );

@@ -1,18 +1,32 @@
-//! A plan with everything that a plan can have, for tests.
+//! Plans with everything that a plan can have, for tests.
 
 use std::path::PathBuf;
 
 use crate::launcher::{
     backend::Image,
-    plan::{Facts, InputFacts, Labels, Plan, plan},
+    plan::{Facts, InputFacts, Labels, Plan, PodmanFacts, plan},
     spec::{Input, NetworkChoice, RunSpec, Seccomp},
 };
 
 /// On a slice, with an input that is bound, an output, standard input, and an image with a volume
 /// and an environment.
 pub(super) fn plan_with_everything() -> Plan {
+    planned(NetworkChoice::Egress, None)
+}
+
+/// The same for Podman, so without a network.
+pub(super) fn plan_for_podman() -> Plan {
+    let podman = PodmanFacts {
+        seccomp: PathBuf::from("/srv/seccomp.json"),
+        hosts: PathBuf::from("/srv/hosts"),
+        nproc: 32768,
+    };
+    planned(NetworkChoice::None, Some(podman))
+}
+
+fn planned(network: NetworkChoice, podman: Option<PodmanFacts>) -> Plan {
     let spec = RunSpec {
-        network: NetworkChoice::Egress,
+        network,
         input: Some(Input::Bind(PathBuf::from("/srv/input"))),
         output: Some(PathBuf::from("out")),
         seccomp: Seccomp::Custom(r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.to_owned()),
@@ -36,6 +50,7 @@ pub(super) fn plan_with_everything() -> Plan {
         resolv_conf: Some(PathBuf::from("/srv/resolv.conf")),
         input: Some(InputFacts::Bind(PathBuf::from("/srv/input"))),
         has_ipv6: true,
+        podman,
     };
     plan(&spec, &facts).unwrap()
 }

@@ -13,8 +13,9 @@ use super::{
     error::{CallError, call, items},
 };
 use crate::launcher::{
-    backend::{BackendError, ByteStream},
+    backend::{BackendError, ByteStream, EngineKind},
     plan::{Holder, Plan, Volume},
+    spec::User,
 };
 
 impl Docker {
@@ -29,13 +30,22 @@ impl Docker {
             size,
             inodes,
             mode,
+            owner: User { uid, gid },
         } = volume;
+        let room = match self.engine.kind {
+            EngineKind::Docker => format!("size={size}"),
+            // Podman takes a size for a quota of its disk.
+            EngineKind::Podman => format!("nr_blocks={}", size.div_ceil(page())),
+        };
         let options = HashMap::from([
             ("type".to_owned(), "tmpfs".to_owned()),
             ("device".to_owned(), "tmpfs".to_owned()),
             (
                 "o".to_owned(),
-                format!("size={size},nr_inodes={inodes},mode={mode:o},noexec,nosuid,nodev"),
+                format!(
+                    "{room},nr_inodes={inodes},mode={mode:o},uid={uid},gid={gid},noexec,nosuid,\
+                     nodev"
+                ),
             ),
         ]);
         let labels: HashMap<String, String> = plan.labels.clone().into_iter().collect();
@@ -49,8 +59,11 @@ impl Docker {
         let made = call(self.client.create_volume(request))
             .await
             .map_err(|error| error.during(format!("create volume {name}")))?;
+        // Podman repeats the owner besides.
+        let mut made_options = made.options.clone();
+        made_options.retain(|name, _| name != "UID" && name != "GID");
         // Security: a volume of that name that exists already is returned as it is.
-        if made.driver == "local" && made.options == options && made.labels == labels {
+        if made.driver == "local" && made_options == options && made.labels == labels {
             return Ok(());
         }
         Err(BackendError::NotApplied {
@@ -101,10 +114,14 @@ impl Docker {
             Ok(mounted) => mounted,
             Err(error) => return futures_util::stream::iter([Err(error)]).boxed(),
         };
-        // The dot: the content of the directory and not the directory itself.
         let doing = format!("copy files from {path}");
         let options = DownloadFromContainerOptions {
-            path: format!("{path}/."),
+            path: match self.engine.kind {
+                // The dot: the content of the directory, as what is called `.`.
+                EngineKind::Docker => format!("{path}/."),
+                // With the dot, Podman's names would have nothing before them.
+                EngineKind::Podman => path.to_owned(),
+            },
         };
         items(
             self.client
@@ -113,6 +130,11 @@ impl Docker {
         .map_err(move |error| error.during(doing.clone()))
         .boxed()
     }
+}
+
+/// The size of this machine's pages, which is that of a local engine.
+fn page() -> u64 {
+    u64::try_from(rustix::param::page_size()).unwrap_or(4096)
 }
 
 /// The holder, and where it has the volume mounted.

@@ -146,6 +146,17 @@ fn podman_is_told_from_docker_by_its_components() {
             EngineKind::Podman,
             None,
         ),
+        (
+            vec![
+                part("Podman Engine", "4.3.1"),
+                part(
+                    "OCI Runtime (runc)",
+                    "runc version 1.1.5+ds1\ncommit: 1.1.5+ds1-1+deb12u1",
+                ),
+            ],
+            EngineKind::Podman,
+            Some("1.1.5+ds1"),
+        ),
         (Vec::new(), EngineKind::Docker, None),
     ] {
         let version = SystemVersion {

@@ -14,7 +14,7 @@ use bollard::models::{
 
 use crate::launcher::{
     backend::BackendError,
-    plan::{Holder, Mount, MountSource, Plan, Sandbox, Tmpfs},
+    plan::{Filter, Holder, Mount, MountSource, Plan, Sandbox, Tmpfs},
     spec::User,
 };
 
@@ -61,7 +61,11 @@ pub(super) fn of_sandbox(
         readonly_paths,
     } = sandbox;
     let memory = number("memory", *memory)?;
-    let mut security_opt = vec![format!("seccomp={seccomp}")];
+    let filter = match seccomp {
+        Filter::Inline(filter) => filter.clone(),
+        Filter::File(path) => text(path)?,
+    };
+    let mut security_opt = vec![format!("seccomp={filter}")];
     security_opt.extend(no_new_privileges.then(|| NO_NEW_PRIVILEGES.to_owned()));
     let in_memory = tmpfs
         .iter()
@@ -90,7 +94,7 @@ pub(super) fn of_sandbox(
     })
 }
 
-/// The holder's: with its engine's own system call filter, and the plan's masks.
+/// The holder's: with its engine's own system call filter, and the plan's masks and limits.
 ///
 /// # Errors
 /// As `of_sandbox`.
@@ -107,6 +111,7 @@ pub(super) fn of_holder(plan: &Plan, holder: &Holder) -> Result<HostConfig, Back
         memory: Some(HOLDER_MEMORY),
         memory_swap: Some(HOLDER_MEMORY),
         pids_limit: Some(8),
+        ulimits: Some(both_limits(&plan.sandbox.ulimits)?),
         shm_size: Some(64 * 1024),
         mounts: Some(mounts.collect::<Result<_, _>>()?),
         security_opt: Some(vec![NO_NEW_PRIVILEGES.to_owned()]),

@@ -14,7 +14,7 @@ use super::{
     Patience,
 };
 use crate::launcher::{
-    backend::BackendError,
+    backend::{BackendError, EngineKind},
     proxy::{ImageName, OwnImage},
 };
 
@@ -107,12 +107,22 @@ impl Docker {
         let archive = image
             .archive()
             .map_err(|error| refused(error.to_string()))?;
+        let (repo, tag, changes) = match self.engine.kind {
+            EngineKind::Docker => {
+                let tag = binary.name.tag().to_owned();
+                let repository = ImageName::REPOSITORY.to_owned();
+                (repository, Some(tag), binary.name.instructions())
+            }
+            // Podman reads a tag only here, and several instructions as one; the holder, for which
+            // alone it has our image, states the rest itself.
+            EngineKind::Podman => (reference.clone(), None, vec![binary.name.label()]),
+        };
         let options = CreateImageOptions {
             from_src: Some("-".to_owned()),
-            repo: Some(ImageName::REPOSITORY.to_owned()),
-            tag: Some(binary.name.tag().to_owned()),
+            repo: Some(repo),
+            tag,
             message: Some("eclusa up".to_owned()),
-            changes: binary.name.instructions(),
+            changes,
             ..CreateImageOptions::default()
         };
         let body = body_full(archive.into());

@@ -33,6 +33,7 @@ impl Docker {
     /// Brings the proxy up as asked: of this binary, under the configuration given if there is one,
     /// and healthy. Asked twice it does nothing the second time.
     pub async fn up(&self) -> Result<Up, BackendError> {
+        self.refuse_networks()?;
         let (image, _) = self.own_image_and_name().await?;
         let Settled { mut live, is_new } = self.settle(Whose::Ours).await?;
         let mut action = if is_new {
