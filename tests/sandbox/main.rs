@@ -8,6 +8,7 @@ mod containment;
 mod demo;
 mod docker;
 mod image;
+mod podman;
 mod run;
 mod sidecar;
 mod up;

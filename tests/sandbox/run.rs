@@ -1,11 +1,11 @@
 //! `eclusa run` on a real engine: what hostile code tries from within its sandbox, and what is left
 //! of it. Every test drives the command itself and reads the record that it prints.
 
-mod files;
+pub(crate) mod files;
 mod many;
 mod network;
-mod process;
-mod time;
+pub(crate) mod process;
+pub(crate) mod time;
 mod toolchains;
 
 use std::{
@@ -29,8 +29,8 @@ use rustix::process::{Pid, Signal};
 use tempfile::TempDir;
 
 use crate::{
-    backend::engine,
-    docker::{AGENT_IMAGE, attempt, docker, wait_until},
+    backend::{engine, engine_at},
+    docker::{AGENT_IMAGE, attempt, wait_until},
 };
 
 /// What is tried from within, and what each attempt may come to.
@@ -42,6 +42,8 @@ static LAUNCHERS: RwLock<()> = RwLock::new(());
 /// A user of the launcher, with folders of its own.
 pub(crate) struct Launcher {
     folder: TempDir,
+    /// The engine, where it is not the one that the environment names.
+    host: Option<String>,
     _turn: Turn,
 }
 
@@ -66,6 +68,7 @@ pub(crate) struct Ran {
 /// One execution under way.
 pub(crate) struct Running {
     child: Child,
+    host: Option<String>,
     started: SystemTime,
 }
 
@@ -73,21 +76,34 @@ impl Launcher {
     /// Beside others.
     pub(crate) fn new() -> Self {
         let turn = LAUNCHERS.read().unwrap_or_else(PoisonError::into_inner);
-        Self::with(Turn::Shared(turn))
+        Self::with(Turn::Shared(turn), None)
+    }
+
+    /// On another engine than the other tests.
+    pub(crate) fn on(host: &str) -> Self {
+        let turn = LAUNCHERS.read().unwrap_or_else(PoisonError::into_inner);
+        Self::with(Turn::Shared(turn), Some(host.to_owned()))
+    }
+
+    /// On another engine, while no other test uses the launcher.
+    pub(crate) fn alone_on(host: &str) -> Self {
+        let turn = LAUNCHERS.write().unwrap_or_else(PoisonError::into_inner);
+        Self::with(Turn::Alone(turn), Some(host.to_owned()))
     }
 
     /// While no other test uses the launcher.
     pub(crate) fn alone() -> Self {
         let turn = LAUNCHERS.write().unwrap_or_else(PoisonError::into_inner);
-        Self::with(Turn::Alone(turn))
+        Self::with(Turn::Alone(turn), None)
     }
 
     /// Below /tmp whatever TMPDIR says: an engine may share nothing else with this machine.
-    fn with(turn: Turn) -> Self {
+    fn with(turn: Turn, host: Option<String>) -> Self {
         let mut folder = tempfile::Builder::new();
         let folder = folder.prefix("eclusa-run-").tempdir_in("/tmp").unwrap();
         let launcher = Self {
             folder,
+            host,
             _turn: turn,
         };
         set_mode(launcher.folder.path(), 0o755);
@@ -119,6 +135,9 @@ impl Launcher {
             .env("XDG_STATE_HOME", self.path("state"))
             .env_remove("ECLUSA_CONFIG")
             .current_dir(self.folder.path());
+        if let Some(host) = &self.host {
+            eclusa.env("DOCKER_HOST", host);
+        }
         eclusa
     }
 
@@ -167,6 +186,11 @@ impl Launcher {
         let mounted = attempt(&mut mount);
         assert!(mounted.ok, "{mounted:?}");
         Mounted(path)
+    }
+
+    /// What its engine still has of a run.
+    pub(crate) fn left(&self, run: &str) -> Vec<Object> {
+        left_on(self.host.as_deref(), run)
     }
 
     /// The lines of the launcher's own record file.
@@ -236,7 +260,10 @@ impl Running {
         run.stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        let mut settings = run.get_envs();
+        let host = settings.find_map(|(name, value)| value.filter(|_| name == "DOCKER_HOST"));
         Self {
+            host: host.map(|host| host.to_str().unwrap().to_owned()),
             started: SystemTime::now(),
             child: run.spawn().unwrap(),
         }
@@ -252,13 +279,20 @@ impl Running {
         let process = format!("{}.", self.pid());
         let mut found = None;
         wait_until("the sandbox", || {
-            let sandboxes = docker(&[
-                "ps",
-                "--filter=status=running",
-                "--filter=name=^eclusa-run-",
-                r#"--format={{.Label "eclusa.process"}} {{.Label "eclusa.run"}}"#,
-            ]);
-            let mut sandboxes = sandboxes.lines().filter_map(|line| line.split_once(' '));
+            let mut list = Command::new("docker");
+            list.envs(self.host.as_ref().map(|host| ("DOCKER_HOST", host)))
+                .args([
+                    "ps",
+                    "--filter=status=running",
+                    "--filter=name=^eclusa-run-",
+                ])
+                .arg(r#"--format={{.Label "eclusa.process"}} {{.Label "eclusa.run"}}"#);
+            let sandboxes = attempt(&mut list);
+            assert!(sandboxes.ok, "{sandboxes:?}");
+            let mut sandboxes = sandboxes
+                .text
+                .lines()
+                .filter_map(|line| line.split_once(' '));
             let own = sandboxes.find(|(of, _)| of.starts_with(&process));
             found = own.map(|(_, run)| run.to_owned());
             found.is_some()
@@ -293,9 +327,10 @@ pub(crate) fn finish_with(run: &mut Command, input: &[u8]) -> Ran {
 
 /// The same of one that was started before.
 pub(crate) fn finish_record(running: Running, input: &[u8]) -> Ran {
+    let host = running.host.clone();
     let (output, took) = running.finish(input);
     let ran = Ran::read(&output, took);
-    let left = left(&ran.record.run);
+    let left = left_on(host.as_deref(), &ran.record.run);
     assert!(left.is_empty(), "{left:?} of {ran:?}");
     ran
 }
@@ -307,19 +342,35 @@ fn binary() -> PathBuf {
 
 /// What the engine still has of a run.
 pub(crate) fn left(run: &str) -> Vec<Object> {
+    left_on(None, run)
+}
+
+/// What that engine still has of a run.
+fn left_on(host: Option<&str>, run: &str) -> Vec<Object> {
     let of_run = |object: &Object| object.labels.get(Labels::RUN).is_some_and(|of| of == run);
-    let mut objects = objects();
+    let mut objects = objects_on(host);
     objects.retain(of_run);
     objects
 }
 
 /// What the engine has of all runs.
 pub(crate) fn objects() -> Vec<Object> {
+    objects_on(None)
+}
+
+/// What that engine has of all runs.
+pub(crate) fn objects_on(host: Option<&str>) -> Vec<Object> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    runtime.block_on(async { engine().await.objects().await.unwrap() })
+    runtime.block_on(async {
+        let engine = match host {
+            Some(_) => engine_at(host).await,
+            None => engine().await,
+        };
+        engine.objects().await.unwrap()
+    })
 }
 
 /// The lines of a record file.

@@ -1,8 +1,8 @@
 //! The files of a sandbox: what it can write and how much, what it is shown of the host, and what
 //! of an image.
 
-mod input;
-mod output;
+pub(crate) mod input;
+pub(crate) mod output;
 
 use std::process::Command;
 
@@ -15,7 +15,11 @@ use crate::docker::{AGENT_IMAGE, Container, attempt, docker};
 #[test]
 #[ignore = "needs Docker"]
 fn what_can_be_written_is_full_at_its_size_and_at_its_number_of_files() {
-    let launcher = Launcher::new();
+    writable_is_full(&Launcher::new());
+}
+
+/// What a sandbox of any engine can write.
+pub(crate) fn writable_is_full(launcher: &Launcher) {
     let script = r"
 for folder in /workspace /tmp /dev/shm; do python3 -I /input/probes.py fill $folder; echo --; done
 for n in $(seq 1000); do touch /dev/mqueue/$n || break; done; ls /dev/mqueue | wc -l";
@@ -47,7 +51,11 @@ for n in $(seq 1000); do touch /dev/mqueue/$n || break; done; ls /dev/mqueue | w
 #[test]
 #[ignore = "needs Docker"]
 fn a_file_that_grows_too_large_is_named() {
-    let launcher = Launcher::new();
+    large_file_is_named(&Launcher::new());
+}
+
+/// The largest file in a sandbox of any engine.
+pub(crate) fn large_file_is_named(launcher: &Launcher) {
     let script = "head -c 2M /dev/zero > file; code=$?; stat -c %s file; exit $code";
     let killed = launcher.shell(&["--fsize=1MB"], script);
     assert_eq!(killed.stdout(), "1000000\n");

@@ -123,7 +123,11 @@ fn every_escape_is_refused_and_nothing_of_the_host_leaks_in() {
 #[test]
 #[ignore = "needs Docker"]
 fn root_in_a_sandbox_has_no_capability_either() {
-    let launcher = Launcher::new();
+    root_has_no_capability(&Launcher::new());
+}
+
+/// Root in a sandbox of any engine.
+pub(crate) fn root_has_no_capability(launcher: &Launcher) {
     let error = launcher.refusal(&["--user=0:0"]);
     assert!(error.contains("--dangerously-run-as-root"), "{error}");
     let options = ["--user=0:0", "--dangerously-run-as-root"];
@@ -143,8 +147,13 @@ fn root_in_a_sandbox_has_no_capability_either() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_fork_bomb_is_contained_and_named() {
+    fork_bomb_is_contained(&Launcher::new());
+}
+
+/// A fork bomb in a sandbox of any engine.
+pub(crate) fn fork_bomb_is_contained(launcher: &Launcher) {
     let bomb = "import os\nwhile True:\n try: os.fork()\n except OSError: pass";
-    let ran = Launcher::new().python(&["--timeout=3s"], bomb);
+    let ran = launcher.python(&["--timeout=3s"], bomb);
     assert_eq!(ran.code, Some(124), "{ran:?}");
     assert_eq!(ran.limits(), [Limit::Timeout, Limit::Pids], "{ran:?}");
     assert!(ran.took < Duration::from_secs(20), "{ran:?}");
@@ -178,7 +187,11 @@ fn a_memory_bomb_dies_alone_and_is_named() {
 #[test]
 #[ignore = "needs Docker"]
 fn nothing_outlives_the_command() {
-    let launcher = Launcher::new();
+    command_is_not_outlived(&Launcher::new());
+}
+
+/// A daemon in a sandbox of any engine.
+pub(crate) fn command_is_not_outlived(launcher: &Launcher) {
     let daemon = "setsid sh -c 'while :; do date >> /tmp/x; sleep 1; done' & exit 7";
     let ran = launcher.shell(&["--timeout=60s"], daemon);
     assert_eq!(ran.code, Some(7), "{ran:?}");
@@ -188,6 +201,11 @@ fn nothing_outlives_the_command() {
 #[test]
 #[ignore = "needs Docker"]
 fn an_init_reaps_what_loses_its_parent() {
+    init_reaps(&Launcher::new());
+}
+
+/// Orphans in a sandbox of any engine.
+pub(crate) fn init_reaps(launcher: &Launcher) {
     let script = r#"
 import os, time
 for _ in range(20):
@@ -203,6 +221,6 @@ while children() > 1 and time.monotonic() < end:
     time.sleep(0.05)
 print(children(), os.getppid(), open("/proc/1/cmdline").read().split("\0")[1:3])
 "#;
-    let ran = Launcher::new().python(&[], script).succeeded();
+    let ran = launcher.python(&[], script).succeeded();
     assert_eq!(ran.stdout(), "1 1 ['--', 'python3']\n");
 }

@@ -1,6 +1,6 @@
 //! The life of a run: what ends it, what is left of it, what it writes and what is recorded of it.
 
-mod end;
+pub(crate) mod end;
 mod engine;
 mod output;
 mod record;

@@ -13,14 +13,18 @@ use crate::docker::attempt;
 #[test]
 #[ignore = "needs Docker"]
 fn an_input_can_be_read_and_nothing_else() {
-    let launcher = Launcher::new();
+    input_can_be_read(&Launcher::new());
+}
+
+/// An input in a sandbox of any engine.
+pub(crate) fn input_can_be_read(launcher: &Launcher) {
     let input = folder(&launcher.path("in put, ü"));
     fs::create_dir(input.join("sub")).unwrap();
     fs::write(input.join("sub/file"), "content").unwrap();
     symlink("../sub/file", input.join("sub/link")).unwrap();
     symlink("/etc/hostname", input.join("absolute")).unwrap();
     let script = r#"
-cat sub/link; echo; cat absolute
+cat sub/link; echo; echo $(cat absolute)
 for path in . sub sub/file; do touch $path/new || touch -c $path; done
 chmod 777 .; rm -f sub/file; mv sub other; ln sub/file /workspace/hard
 grep -c " /input ro," /proc/self/mountinfo"#;

@@ -59,7 +59,11 @@ fn collected(ran: &Ran, folder: &Path) -> BTreeMap<String, u64> {
 #[test]
 #[ignore = "needs Docker"]
 fn regular_files_are_collected_and_nothing_else() {
-    let launcher = Launcher::new();
+    files_are_collected(&Launcher::new());
+}
+
+/// What is collected from a sandbox of any engine.
+pub(crate) fn files_are_collected(launcher: &Launcher) {
     let folder = launcher.path("results");
     let script = r#"
 cd /output; printf report > report.csv; mkdir -p a/b empty/folder; printf deep > a/b/c; : > nothing

@@ -11,8 +11,13 @@ use crate::docker::{AGENT_IMAGE, attempt, docker};
 #[test]
 #[ignore = "needs Docker"]
 fn a_timeout_kills_and_removes_whatever_the_command_does() {
+    timeout_kills(&Launcher::new());
+}
+
+/// A stubborn command on any engine.
+pub(crate) fn timeout_kills(launcher: &Launcher) {
     let stubborn = "trap '' TERM INT HUP; while :; do sleep 600; done";
-    let ran = Launcher::new().shell(&["--timeout=1s"], stubborn);
+    let ran = launcher.shell(&["--timeout=1s"], stubborn);
     assert_eq!(ran.code, Some(124), "{ran:?}");
     assert!(ran.record.timed_out && !ran.record.oom_killed, "{ran:?}");
     assert_eq!(ran.record.signal, Some(9));
@@ -25,7 +30,11 @@ fn a_timeout_kills_and_removes_whatever_the_command_does() {
 #[test]
 #[ignore = "needs Docker"]
 fn exit_codes_that_look_alike_are_told_apart() {
-    let launcher = Launcher::new();
+    exit_codes_are_told_apart(&Launcher::new());
+}
+
+/// Ends that look alike, on any engine.
+pub(crate) fn exit_codes_are_told_apart(launcher: &Launcher) {
     let told = |record: &RunRecord| {
         let error = record.error.as_deref().unwrap_or_default();
         let kind = ["no such command", "cannot be executed"];
@@ -51,7 +60,7 @@ fn exit_codes_that_look_alike_are_told_apart() {
         ),
         (&["/etc"], (126, None, false, Some("cannot be executed"))),
     ] {
-        let is_script = command[0].contains(' ');
+        let is_script = command.iter().any(|word| word.contains(' '));
         let prefix = if is_script { &by_itself[..] } else { &[] };
         let ran = launcher.run(&[], &[prefix, command].concat());
         assert_eq!(told(&ran.record), expected, "{command:?}: {ran:?}");
@@ -110,7 +119,11 @@ fn what_the_launcher_refuses_is_125_and_says_what_to_do() {
 #[test]
 #[ignore = "needs Docker"]
 fn a_signal_to_the_launcher_removes_everything() {
-    let launcher = Launcher::new();
+    signal_removes(&Launcher::new());
+}
+
+/// A launcher that is told to stop, on any engine.
+pub(crate) fn signal_removes(launcher: &Launcher) {
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)] {
         let mut run = launcher.command(&["--timeout=60s"], &["sleep", "600"]);
         let running = Running::start(&mut run);
@@ -123,7 +136,7 @@ fn a_signal_to_the_launcher_removes_everything() {
         assert_eq!(record.run, id);
         let error = record.error.unwrap();
         assert!(error.starts_with("interrupted by signal"), "{error}");
-        assert_eq!(left(&id), []);
+        assert_eq!(launcher.left(&id), []);
     }
 }
 
@@ -186,7 +199,11 @@ impl Drop for Foreign {
 #[test]
 #[ignore = "needs Docker"]
 fn standard_input_is_passed_through_to_its_end_or_is_empty() {
-    let launcher = Launcher::new();
+    input_is_passed_through(&Launcher::new());
+}
+
+/// Standard input on any engine.
+pub(crate) fn input_is_passed_through(launcher: &Launcher) {
     let input: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[1]).collect();
     let file = launcher.path("input");
     fs::write(&file, &input).unwrap();
