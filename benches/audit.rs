@@ -1,8 +1,9 @@
-//! What a record costs: the pair of an exchange, to a file and without one, and a folded query.
+//! What a record costs: the pair of an exchange, to a file and without one, its link in the chain,
+//! and a folded query; and what a start and a proof cost on a full file.
 
 #![expect(clippy::unwrap_used, reason = "a bench may panic")]
 
-use std::{hint::black_box, path::PathBuf, sync::Arc};
+use std::{fs, hint::black_box, path::PathBuf, sync::Arc};
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use eclusa::{
@@ -10,7 +11,8 @@ use eclusa::{
     config::{Audit, AuditSink},
     destination::{Destination, Scheme},
     policy::{Decision, Reason},
-    record::{Asked, DecisionRecord, DnsAnswer, DnsRecord, RunId, Subject, Via},
+    record::{Asked, DecisionRecord, DnsAnswer, DnsRecord, Link, RunId, Subject, Via},
+    review::{source::Source, verify::verify},
 };
 
 fn open(path: PathBuf) -> Arc<AuditLog> {
@@ -66,6 +68,19 @@ fn exchanges(c: &mut Criterion) {
     }
 }
 
+/// What the chain adds to the write of one line.
+fn link(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let log = open(path.clone());
+    drop(log.open_exchange(decision(&log)).unwrap());
+    let text = fs::read_to_string(path).unwrap();
+    let line = text.lines().next().unwrap().as_bytes();
+    c.bench_function("link_of_a_line", |b| {
+        b.iter(|| Link::FIRST.then(black_box(line)));
+    });
+}
+
 fn queries(c: &mut Criterion) {
     let log = open("/dev/null".into());
     let mut query = DnsRecord {
@@ -98,8 +113,8 @@ fn queries(c: &mut Criterion) {
     });
 }
 
-/// A start on a full file without a stop: all of it is read back.
-fn start(c: &mut Criterion) {
+/// A start on a full file without a stop, of which all is read back; and the proof of that file.
+fn full_file(c: &mut Criterion) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.jsonl");
     let log = open(path.clone());
@@ -109,11 +124,21 @@ fn start(c: &mut Criterion) {
         }
     }
     drop(log);
-    let mut group = c.benchmark_group("start");
+    let mut group = c.benchmark_group("full_file");
     group.sample_size(10);
-    group.bench_function("after_99_mib", |b| b.iter(|| open(path.clone())));
+    let sources = [Source::named(&path).unwrap()];
+    group.bench_function("proof_of_99_mib", |b| {
+        b.iter(|| {
+            assert!(
+                verify(&sources, None, |file| Box::new(file))
+                    .unwrap()
+                    .is_whole()
+            );
+        });
+    });
+    group.bench_function("start_after_99_mib", |b| b.iter(|| open(path.clone())));
     group.finish();
 }
 
-criterion_group!(benches, exchanges, queries, start);
+criterion_group!(benches, exchanges, link, queries, full_file);
 criterion_main!(benches);

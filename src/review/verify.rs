@@ -4,6 +4,8 @@
 
 mod proof;
 
+use std::{fs::File, io::Read};
+
 pub use self::proof::{At, Beginning, Break, Cause, FileProof, Proof};
 use super::{
     Extent, RawLine,
@@ -15,22 +17,28 @@ use crate::{audit::chain::Chain, record::Link};
 const NAMED: usize = 5;
 
 /// Reads `sources`, oldest first, and proves what can be proven of them. With `head`, a link that
-/// was noted earlier, a line of that link must be there.
+/// was noted earlier, a line of that link must be there. `through` sees the bytes of the files as
+/// they are read.
 ///
 /// # Errors
 /// One of them cannot be read: then nothing is proven.
-pub fn verify(sources: &[Source], head: Option<Link>) -> Result<Proof, SourceError> {
+pub fn verify(
+    sources: &[Source],
+    head: Option<Link>,
+    through: impl Fn(File) -> Box<dyn Read>,
+) -> Result<Proof, SourceError> {
     let mut verifier = Verifier::new(sources, head);
     for (file, source) in sources.iter().enumerate() {
         verifier.file = file;
-        let mut lines = source.open()?;
+        let mut lines = source.open_through(&through)?;
         while let Some(line) = lines
             .next_line()
             .map_err(|error| source.unreadable(error))?
         {
             if let Err(mut broken) = verifier.take(&line) {
+                // A file that cannot be read again does not hide the break.
                 if broken.cause == Cause::Lost
-                    && let Some(at) = standing(sources, broken.found)?
+                    && let Ok(Some(at)) = standing(sources, broken.found)
                 {
                     broken.cause = Cause::Moved(at);
                 }

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{LogsArgs, args::usage};
+use super::{LogsArgs, args::usage, progress::Progress};
 use crate::{
     cli::{Environment, Exit},
     record::{
@@ -23,7 +23,11 @@ pub(super) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
-    let proof = verify(&args.sources(environment)?, args.proof.head).map_err(usage)?;
+    let sources = args.sources(environment)?;
+    let progress = Progress::through(&sources, environment.is_terminal_err);
+    let proof = verify(&sources, args.proof.head, |file| progress.watch(file));
+    progress.end();
+    let proof = proof.map_err(usage)?;
     if args.json {
         serde_json::to_writer(&mut *out, &Report::of(&proof))?;
         writeln!(out)?;

@@ -35,6 +35,10 @@ fn chained(count: usize) -> Vec<Vec<u8>> {
     go_on(Vec::new(), count)
 }
 
+fn plainly(file: File) -> Box<dyn Read> {
+    Box::new(file)
+}
+
 /// What is proven of files of these lines, oldest first.
 fn proven(files: &[&[Vec<u8>]], wanted: Option<Link>) -> Proof {
     let folder = TempDir::new().unwrap();
@@ -47,7 +51,7 @@ fn proven(files: &[&[Vec<u8>]], wanted: Option<Link>) -> Proof {
             Source::named(&path).unwrap()
         })
         .collect();
-    verify(&sources, wanted).unwrap()
+    verify(&sources, wanted, plainly).unwrap()
 }
 
 /// Where it breaks, by file and line, and why.
@@ -276,12 +280,12 @@ fn compressed_files_are_proven_as_they_are() {
     let lines = chained(4);
     let folder = TempDir::new().unwrap();
     let path = |name: &str| -> PathBuf { folder.path().join(name) };
-    let gz = fs::File::create(path("log.1.gz")).unwrap();
+    let gz = File::create(path("log.1.gz")).unwrap();
     let mut gz = flate2::write::GzEncoder::new(gz, flate2::Compression::fast());
     gz.write_all(&lines[..2].concat()).unwrap();
     gz.finish().unwrap();
     fs::write(path("log"), lines[2..].concat()).unwrap();
-    let proof = verify(&Source::log(&path("log")).unwrap(), None).unwrap();
+    let proof = verify(&Source::log(&path("log")).unwrap(), None, plainly).unwrap();
     assert!(proof.is_whole(), "{proof:?}");
     assert_eq!((proof.begins, proof.lines()), (Beginning::First, 4));
 }
