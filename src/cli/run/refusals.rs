@@ -93,8 +93,11 @@ impl fmt::Display for Refused<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::ExitCode;
+
     use super::*;
     use crate::{
+        cli::tests::{configured, eclusa},
         policy::Reason,
         record::{DnsLine, RunId},
     };
@@ -127,6 +130,21 @@ mod tests {
         let mut err = Vec::new();
         tell(&record, engine, host, &mut err).unwrap();
         String::from_utf8(err).unwrap()
+    }
+
+    #[test]
+    fn what_the_line_tells_to_do_is_a_command_of_ours() {
+        let network = NetworkSummary {
+            denied: vec![denied("evil.example.net")],
+            ..NetworkSummary::default()
+        };
+        let line = told(network, EngineKind::Docker, None);
+        let (_, command) = line.trim_end().split_once(" /eclusa ").unwrap();
+        let mut words: Vec<&str> = command.split(' ').collect();
+        let (_folder, log) = configured("");
+        words.push(&log);
+        let ran = eclusa(&words);
+        assert_eq!((ran.code, ran.err), (ExitCode::SUCCESS, String::new()));
     }
 
     #[test]
