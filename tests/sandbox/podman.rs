@@ -207,6 +207,15 @@ cp /bin/true /data/true && /data/true; grep -c " /data .*noexec.*nr_inodes=" /pr
         assert!(said.contains(refused), "{refused}: {said}");
     }
     assert!(said.contains("/data/true: Permission denied"), "{said}");
+    let kinds = ["ipc", "mnt", "net", "pid", "uts"].map(|kind| format!("/proc/self/ns/{kind}"));
+    let read = [&["readlink".to_owned()][..], &kinds].concat();
+    let read: Vec<&str> = read.iter().map(String::as_str).collect();
+    let ran = launcher.run(&[], &read).succeeded();
+    let hosts = kinds.iter().map(|kind| fs::read_link(kind).unwrap());
+    for (own, host) in ran.stdout().lines().zip(hosts) {
+        assert_ne!(own, host.to_str().unwrap());
+    }
+    assert_eq!(ran.stdout().lines().count(), kinds.len());
     root_has_no_capability(&launcher);
 }
 

@@ -2,7 +2,8 @@
 //! otherwise, and what it is not trusted with.
 //!
 //! Held against 4.3. It reports neither kernel settings nor hidden paths nor the cgroup namespace of
-//! a container; that these hold is proven from inside, by `tests/sandbox/podman.rs`.
+//! a container, and tells one IPC namespace not from another; that these hold is proven from inside,
+//! by `tests/sandbox/podman.rs`.
 
 mod report;
 

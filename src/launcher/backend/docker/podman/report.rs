@@ -134,7 +134,7 @@ fn hear_host(planned: &Container, host: &mut HostConfig) {
     if is_private(&host.uts_mode) {
         host.uts_mode.clone_from(&wanted.uts_mode);
     }
-    // A namespace of its own, which another container could only join if its own plan said so.
+    // What 4.3 reports of a namespace of its own, and of the host's: so this is not told either.
     if host.ipc_mode.as_deref() == Some("shareable") {
         host.ipc_mode.clone_from(&wanted.ipc_mode);
     }
