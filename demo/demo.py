@@ -2,10 +2,12 @@
 the exit status is 1 if one does not hold. `make demo` runs it; `demo.py docker|netns` picks a stage."""
 
 import json
+import os
 import re
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from stage import ORIGIN, OTHER, PORT, Docker, Namespaces
 
@@ -56,6 +58,13 @@ def asked(name, decision, answer, **more):
     return dict(event="dns", name=name, decision=decision, answer=answer, **more)
 
 
+# What is left to look at afterwards, and how.
+LOG = Path("target/demo/audit.jsonl")
+REVIEWS = (
+    ("--denied ", "what was refused, and why"),
+    ("--summary", "what was reached, refused and looked up"),
+    ("--suggest", "the lines that would have allowed it"),
+)
 CLOSED = dict(event="close", outcome="done")
 
 
@@ -213,9 +222,15 @@ def main():
         for text, held in aftermath(stage, sum(row.got == HELLO for row in rows)):
             print(line.format("" if held else "!!", text, "", "").rstrip())
             failures += [] if held else [text]
+        LOG.parent.mkdir(parents=True, exist_ok=True)
+        LOG.write_text("".join(audit_lines(stage)))
     print(f"\n{len(rows)} rows, {len(failures)} did not hold.")
     for failure in failures:
         print(f"- {failure}")
+    eclusa = os.path.relpath(os.environ["ECLUSA_BINARY"])
+    print(f"\nIts audit log is kept in {LOG}:")
+    for option, what in REVIEWS:
+        print(f"  {eclusa} logs {option} {LOG}   # {what}")
     return 1 if failures else 0
 
 
