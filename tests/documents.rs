@@ -8,7 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use eclusa::{policy::Reason, record::Link};
+use eclusa::{
+    policy::Reason,
+    record::{DnsAnswer, Link, Outcome, Via},
+};
 
 fn read(file: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -158,6 +161,32 @@ fn the_record_in_the_reference_is_one_that_the_log_reads() {
                 "{field} is in no row: {line}"
             );
         }
+    }
+}
+
+#[test]
+fn the_reference_tells_every_field_and_code_of_a_real_log() {
+    let reference = read("docs/log.md");
+    let rows = rows(&reference, "## The audit log");
+    let fields: BTreeSet<&str> = rows
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .collect();
+    for line in read("tests/data/logs/demo.jsonl").lines() {
+        let record: BTreeMap<String, serde_json::Value> = serde_json::from_str(line).unwrap();
+        for field in record.keys() {
+            assert!(
+                fields.contains(field.as_str()),
+                "{field} is in no row: {line}"
+            );
+        }
+    }
+    let told: BTreeSet<&str> = rows.iter().flat_map(|row| code_spans(row)).collect();
+    let outcomes = Outcome::ALL.iter().map(|outcome| outcome.as_str());
+    let roads = Via::ALL.iter().map(|via| via.as_str());
+    let answers = DnsAnswer::ALL.iter().map(|answer| answer.as_str());
+    for code in outcomes.chain(roads).chain(answers) {
+        assert!(told.contains(code), "{code} is in no row");
     }
 }
 

@@ -18,7 +18,7 @@ pub use self::{
     evidence::Evidence,
     finding::{Finding, FindingKind},
 };
-use super::judge::Judged;
+use super::{exchanges::Target, judge::Judged};
 use crate::{
     config::Config,
     destination::{Destination, Host, Name, Scheme},
@@ -31,9 +31,9 @@ const MOST_DESTINATIONS: usize = 20_000;
 
 /// Refusals on their way to a suggestion.
 #[derive(Debug)]
-pub struct Suggest<'c> {
+pub struct Suggest {
     /// What is in force; what it allows by now is not suggested again.
-    config: Option<&'c Config>,
+    config: Option<Config>,
     wanted: HashMap<(Owner, Wanted), Evidence>,
     findings: HashMap<Finding, Evidence>,
     refusals: u64,
@@ -85,9 +85,9 @@ pub struct Suggestions {
     pub untold: u64,
 }
 
-impl<'c> Suggest<'c> {
+impl Suggest {
     /// With the configuration in force, where there is one.
-    pub fn new(config: Option<&'c Config>) -> Self {
+    pub fn new(config: Option<Config>) -> Self {
         Self {
             config,
             wanted: HashMap::new(),
@@ -97,8 +97,8 @@ impl<'c> Suggest<'c> {
         }
     }
 
-    /// Takes the next line of a log.
-    pub fn line(&mut self, line: &Line) {
+    /// Takes the next line of a log; `target` is what a close is about, where that is known.
+    pub fn line(&mut self, line: &Line, target: Option<&Target>) {
         let refused = matches!(line.decision.as_deref(), Some("deny" | "would_deny"));
         let after = line.event == "close" && line.reason.is_some();
         let reason = line.reason.as_deref().unwrap_or_default();
@@ -116,7 +116,7 @@ impl<'c> Suggest<'c> {
                 self.want(owner, wanted, line);
             }
             (reason, wanted) => {
-                let finding = Finding::of(*reason, line, wanted.as_ref());
+                let finding = Finding::of(*reason, line, (wanted.as_ref(), target));
                 self.find(finding, &Evidence::of(line));
             }
         }
@@ -206,7 +206,7 @@ impl<'c> Suggest<'c> {
 
     /// Whether the configuration in force allows it by now.
     fn is_allowed(&self, owner: &Owner, wanted: &Wanted) -> bool {
-        let (Some(config), Owner::Profile(name)) = (self.config, owner) else {
+        let (Some(config), Owner::Profile(name)) = (&self.config, owner) else {
             return false;
         };
         let judged = config.policies.profile(name).map(|policy| match wanted {
@@ -229,7 +229,7 @@ impl<'c> Suggest<'c> {
             let zone = name.special_zone().unwrap_or_default();
             return Some(Finding::new(FindingKind::LocalName, about, zone));
         }
-        let (Some(config), Owner::Profile(name)) = (self.config, owner) else {
+        let (Some(config), Owner::Profile(name)) = (&self.config, owner) else {
             return None;
         };
         let verdict = config.policies.profile(name)?.evaluate(destination);
@@ -239,8 +239,12 @@ impl<'c> Suggest<'c> {
     }
 }
 
+/// What a line was about; of DNS queries, those that a connection begins with.
 fn wanted(line: &Line) -> Option<Wanted> {
     if line.event == "dns" {
+        if !matches!(line.record_type.as_deref(), Some("A" | "AAAA" | "HTTPS")) {
+            return None;
+        }
         return Some(Wanted::Name(Name::parse(line.name.as_deref()?).ok()?));
     }
     line.destination().map(Wanted::Exchange)

@@ -1,5 +1,6 @@
 //! `eclusa logs` over what a real proxy recorded.
 
+mod demo;
 mod follow;
 mod forms;
 mod rotated;

@@ -7,7 +7,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::conditions::ConditionArgs;
 use crate::{
     cli::{CliError, Environment, config_file},
-    config::AuditSink,
+    config::{AuditSink, Config},
     record::Link,
     review::{
         filter::Filter,
@@ -30,7 +30,8 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// The configuration that names the log. Default: $ECLUSA_CONFIG, else /etc/eclusa/eclusa.toml.
-    #[arg(short, long, value_name = "FILE", conflicts_with = "files")]
+    /// With --suggest also what is in force, beside any FILE.
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Read the rotated files of each FILE too, oldest first: FILE.1, FILE-20260102, also
     /// compressed.
@@ -51,6 +52,10 @@ pub(crate) struct LogsArgs {
     /// with --json as one object.
     #[arg(long)]
     pub(crate) summary: bool,
+    /// Print the lines that would have allowed what was refused, as TOML, the narrowest first, each
+    /// with its evidence; what no line should open is a finding.
+    #[arg(long, conflicts_with_all = ["follow", "tail", "summary"])]
+    pub(crate) suggest: bool,
     /// What the summary counts together.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = ByChoice::All, requires = "summary")]
     pub(crate) by: ByChoice,
@@ -75,7 +80,7 @@ pub(crate) struct LogsArgs {
 pub(crate) struct ProofArgs {
     /// Prove that no line was changed, removed or moved, or name the first that was. Exit code 1:
     /// it was, or nothing is proven.
-    #[arg(long, conflicts_with_all = ["ConditionArgs", "follow", "tail", "summary"])]
+    #[arg(long, conflicts_with_all = ["ConditionArgs", "follow", "tail", "summary", "suggest"])]
     pub(crate) verify: bool,
     /// With --verify: a head that was noted before (`eclusa admin GET /v1/audit`). Nothing up to it
     /// was cut off.
@@ -129,6 +134,15 @@ impl LogsArgs {
                 "--follow is for one log, named by its FILE or by the configuration".to_owned(),
             )),
         }
+    }
+
+    /// The configuration in force: the one that names the log, or that is named beside it.
+    pub(super) fn in_force(&self, environment: &Environment) -> anyhow::Result<Option<Config>> {
+        if self.config.is_none() && !self.files.is_empty() {
+            return Ok(None);
+        }
+        let path = config_file::locate(self.config.as_deref(), environment);
+        Ok(Some(config_file::load(&path)?))
     }
 
     fn configured(&self, environment: &Environment) -> anyhow::Result<Vec<Source>> {

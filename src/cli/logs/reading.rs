@@ -66,7 +66,7 @@ impl<'o> Reading<'o> {
         Ok(Self {
             pass: Pass {
                 filter: args.filter(Timestamp::now())?,
-                view: View::of(args, environment),
+                view: View::of(args, environment)?,
                 faults: Faults::default(),
                 out: BufWriter::with_capacity(CHUNK, out),
                 is_prompt: environment.is_terminal_out,

@@ -6,6 +6,8 @@ use std::{
     mem,
 };
 
+use serde::Serialize;
+
 use super::{
     LogsArgs,
     summary::{self, Form},
@@ -14,8 +16,10 @@ use crate::{
     cli::Environment,
     review::{
         Extent, RawLine,
+        entry::Entry,
         filter::Passed,
         render::{Renderer, Row},
+        suggest::Suggest,
         summary::Summary,
     },
 };
@@ -41,6 +45,11 @@ enum Kind {
         form: Option<Form>,
         top: Option<usize>,
     },
+    /// Lines that would have allowed what was refused, as TOML or as an object.
+    Suggestion {
+        suggest: Box<Suggest>,
+        as_json: bool,
+    },
 }
 
 struct Tail {
@@ -55,14 +64,14 @@ enum Held {
 }
 
 impl View {
-    pub(super) fn of(args: &LogsArgs, environment: &Environment) -> Self {
-        Self {
-            kind: Kind::of(args, environment),
+    pub(super) fn of(args: &LogsArgs, environment: &Environment) -> anyhow::Result<Self> {
+        Ok(Self {
+            kind: Kind::of(args, environment)?,
             tail: args.tail.map(|most| Tail {
                 most: most.into(),
                 held: VecDeque::new(),
             }),
-        }
+        })
     }
 
     /// Takes in one line that passed.
@@ -75,6 +84,12 @@ impl View {
         let held = match (&mut self.kind, &self.tail) {
             (Kind::Summary { summary, .. }, _) => {
                 summary.add(passed);
+                return Ok(());
+            }
+            (Kind::Suggestion { suggest, .. }, _) => {
+                if let Entry::Event(event) = &passed.entry {
+                    suggest.line(event, passed.target.as_ref());
+                }
                 return Ok(());
             }
             (Kind::Original, None) => return original(line, out),
@@ -109,34 +124,52 @@ impl View {
     /// Prints what is known only at the end.
     pub(super) fn finish(mut self, out: &mut dyn Write) -> io::Result<()> {
         self.settle(out)?;
-        let Kind::Summary { summary, form, top } = self.kind else {
-            return Ok(());
-        };
-        let report = summary.report(top);
-        let Some(form) = form else {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            return writeln!(out);
-        };
-        summary::write(&report, form, out)
+        match self.kind {
+            Kind::Original | Kind::Readable(_) => Ok(()),
+            Kind::Summary { summary, form, top } => {
+                let report = summary.report(top);
+                match form {
+                    Some(form) => summary::write(&report, form, out),
+                    None => json(&report, out),
+                }
+            }
+            Kind::Suggestion { suggest, as_json } => {
+                let suggestions = suggest.finish();
+                if as_json {
+                    json(&suggestions, out)
+                } else {
+                    suggestions.write_toml(out)
+                }
+            }
+        }
     }
 
     fn show(&mut self, held: &Held, out: &mut dyn Write) -> io::Result<()> {
         match (held, &mut self.kind) {
             (Held::Original(bytes), _) => out.write_all(bytes),
             (Held::Readable(row), Kind::Readable(renderer)) => renderer.write(row, out),
-            (Held::Readable(_), Kind::Original | Kind::Summary { .. }) => Ok(()),
+            (
+                Held::Readable(_),
+                Kind::Original | Kind::Summary { .. } | Kind::Suggestion { .. },
+            ) => Ok(()),
         }
     }
 }
 
 impl Kind {
-    fn of(args: &LogsArgs, environment: &Environment) -> Self {
+    fn of(args: &LogsArgs, environment: &Environment) -> anyhow::Result<Self> {
+        if args.suggest {
+            return Ok(Self::Suggestion {
+                suggest: Box::new(Suggest::new(args.in_force(environment)?)),
+                as_json: args.json,
+            });
+        }
         if !args.summary {
-            return if args.json {
+            return Ok(if args.json {
                 Self::Original
             } else {
                 Self::Readable(Renderer::new(args.look(environment)))
-            };
+            });
         }
         let colour = args.colour(environment);
         let form = match (args.json, args.markdown) {
@@ -145,12 +178,17 @@ impl Kind {
             (false, false) => Some(Form::Text { colour }),
         };
         let top = args.top.map(usize::from);
-        Self::Summary {
+        Ok(Self::Summary {
             summary: Box::new(Summary::new(args.by())),
             form,
             top: top.or_else(|| form.map(|_| TOP)),
-        }
+        })
     }
+}
+
+fn json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    writeln!(out)
 }
 
 /// Prints the line as it stands in the log.

@@ -3,7 +3,11 @@
 use serde::Serialize;
 
 use super::{Wanted, exact};
-use crate::{policy::Reason, record::Line};
+use crate::{
+    policy::{Pattern, Reason},
+    record::Line,
+    review::exchanges::Target,
+};
 
 /// A kind of finding, the gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -21,6 +25,8 @@ pub enum FindingKind {
     IpLiteral,
     /// A name of the local site.
     LocalName,
+    /// A DNS query that no connection needs.
+    OtherQuery,
     /// A client that no run and no range accounts for.
     UnknownClient,
     /// Refused or cut for what was sent.
@@ -61,6 +67,10 @@ impl FindingKind {
             Self::LocalName => {
                 "a name of the local site; if it is meant, write a rule with this host and its \
                  `addresses`"
+            }
+            Self::OtherQuery => {
+                "a DNS query that no connection needs; no list changes its answer to a denied name, \
+                 and names can carry data out"
             }
             Self::UnknownClient => "not a client; add [[clients]], or start it with `eclusa run`",
             Self::Message => {
@@ -105,8 +115,15 @@ impl Finding {
     }
 
     /// What a line that is no wish comes to.
-    pub(super) fn of(reason: Reason, line: &Line, wanted: Option<&Wanted>) -> Self {
-        let kind = FindingKind::of(reason);
+    pub(super) fn of(
+        reason: Reason,
+        line: &Line,
+        (wanted, target): (Option<&Wanted>, Option<&Target>),
+    ) -> Self {
+        let kind = match FindingKind::of(reason) {
+            FindingKind::Folded if line.name.is_some() => FindingKind::OtherQuery,
+            kind => kind,
+        };
         let destination = || {
             let destination = wanted?.clone().destination();
             Some(exact(&destination).to_string())
@@ -117,7 +134,11 @@ impl Finding {
                 (destination(), addresses.join(", "))
             }
             FindingKind::DeniedByRule => (destination(), line.rule.clone().unwrap_or_default()),
-            FindingKind::IpLiteral => (destination(), String::new()),
+            FindingKind::IpLiteral => return Self::of_literal(destination()),
+            FindingKind::OtherQuery => (
+                line.name.clone(),
+                line.record_type.clone().unwrap_or_default(),
+            ),
             FindingKind::UnknownClient => {
                 (line.client.map(|client| client.to_string()), String::new())
             }
@@ -127,13 +148,27 @@ impl Finding {
             | FindingKind::LocalName
             | FindingKind::Message
             | FindingKind::Limit
-            | FindingKind::Trouble => (None, String::new()),
+            | FindingKind::Trouble => match target {
+                Some(target) => (
+                    Some(format!("{}:{}", target.host, target.port)),
+                    reason.code().to_owned(),
+                ),
+                None => (None, String::new()),
+            },
         };
         let about = about.unwrap_or_else(|| reason.code().to_owned());
         Self {
             kind,
             about,
             detail,
+        }
+    }
+
+    fn of_literal(about: Option<String>) -> Self {
+        let about = about.unwrap_or_else(|| Reason::IpLiteral.code().to_owned());
+        match Pattern::parse_allow(&about) {
+            Ok(_) => Self::new(FindingKind::IpLiteral, about, ""),
+            Err(error) => Self::new(FindingKind::NeverAllowed, about, &error.to_string()),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::{Evidence, Finding, FindingKind, Suggestion, exact, ports};
 use crate::{
     destination::{Destination, Host, Name},
     policy::{HostPattern, Pattern, Ports},
+    review::counted,
 };
 
 /// So many names below one domain are its naming, and not a choice of hosts.
@@ -39,9 +40,7 @@ pub(super) fn narrowest(wishes: Vec<Wish>) -> (Vec<Suggestion>, Vec<(Finding, Ev
         });
         // Security: names that carry data out are denied one by one for good reason, and a
         // wildcard over them is what their author wants.
-        if family.len() >= LEAST_SIBLINGS
-            && family.iter().filter(|wish| is_data(wish)).count() * 2 >= family.len()
-        {
+        if carries_data(&family) {
             findings.push(data_in_names(&parent, &family));
             continue;
         }
@@ -110,12 +109,22 @@ fn data_in_names(parent: &str, family: &[Wish]) -> (Finding, Evidence) {
     for (_, more, _) in family {
         evidence.add(more);
     }
-    let about = format!("{} names below {parent}", family.len());
+    let about = format!("{} below {parent}", counted(family.len(), "name"));
     let samples = named(family).join(", ");
     (
         Finding::new(FindingKind::DataInNames, about, &samples),
         evidence,
     )
+}
+
+/// Whether names side by side look like data, or a single one that was looked up and never asked
+/// for.
+fn carries_data(family: &[Wish]) -> bool {
+    let data = family.iter().filter(|wish| is_data(wish)).count();
+    match family {
+        [(_, _, by_dns_alone)] => *by_dns_alone && data > 0,
+        _ => family.len() >= LEAST_SIBLINGS && data * 2 >= family.len(),
+    }
 }
 
 /// Whether the first label looks like encoded data and not like a host: longer than hosts are
@@ -127,5 +136,5 @@ fn is_data((destination, _, _): &Wish) -> bool {
     let label = name.as_str().split('.').next().unwrap_or_default();
     let digits = label.bytes().filter(u8::is_ascii_digit).count();
     let plain = label.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    label.len() >= 30 || (label.len() >= 12 && plain && digits * 6 >= label.len())
+    label.len() >= 30 || (label.len() >= 12 && plain && digits * 8 >= label.len())
 }

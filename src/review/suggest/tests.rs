@@ -13,10 +13,10 @@ fn refusal(more: Value) -> Line {
     Line::parse(line.to_string().as_bytes()).unwrap()
 }
 
-fn suggested(config: Option<&Config>, lines: &[Value]) -> Suggestions {
+fn suggested(config: Option<Config>, lines: &[Value]) -> Suggestions {
     let mut suggest = Suggest::new(config);
     for line in lines {
-        suggest.line(&refusal(line.clone()));
+        suggest.line(&refusal(line.clone()), None);
     }
     suggest.finish()
 }
@@ -123,7 +123,10 @@ fn data_in_names_is_a_finding_and_never_a_wildcard() {
         "00400000000000aa0e1f",
     ]
     .iter()
-    .map(|label| json!({"event": "dns", "name": format!("{label}.evil.example"), "via": null}))
+    .map(|label| {
+        let name = format!("{label}.evil.example");
+        json!({"event": "dns", "name": name, "type": "A", "via": null})
+    })
     .collect();
     let suggestions = suggested(None, &lines);
     assert_eq!(suggestions.profiles.len(), 0);
@@ -150,6 +153,9 @@ fn what_no_list_should_open_is_a_finding() {
             json!({"event": "close", "decision": null, "reason": "not_tls", "outcome": "refused"}),
             json!({"count": 900, "samples": ["x1.example.com:443"]}),
             json!({"reason": "rate_limited", "host": "api.example.com"}),
+            json!({"host": "169.254.169.254", "reason": "ip_literal", "via": "http", "port": 80}),
+            json!({"event": "dns", "name": "c2VjcmV0.example.com", "type": "TXT", "via": null}),
+            json!({"event": "dns", "name": "4d5a9000030000.example.com", "type": "A", "via": null}),
         ],
     );
     assert_eq!(suggestions.profiles.len(), 0);
@@ -165,7 +171,7 @@ fn what_is_in_force_counts() {
     .unwrap();
     let lines = ["now.example.com", "never.example.com", "other.example.com"];
     let lines: Vec<_> = lines.iter().map(|host| json!({"host": host})).collect();
-    let suggestions = suggested(Some(&config), &lines);
+    let suggestions = suggested(Some(config), &lines);
     assert_eq!(
         patterns(&suggestions.profiles["default"]),
         ["https://other.example.com"]
