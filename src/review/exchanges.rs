@@ -7,7 +7,7 @@ use ulid::Ulid;
 use crate::record::Line;
 
 /// The most exchanges remembered; beyond it the oldest is forgotten, and its close stands alone.
-const MAX_OPEN: usize = 1 << 17;
+const MAX_OPEN: usize = 1 << 16;
 
 /// The longest host that is remembered; a DNS name has at most 253 bytes.
 const MAX_HOST: usize = 255;

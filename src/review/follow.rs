@@ -37,12 +37,11 @@ impl Follower {
     /// # Errors
     /// The file cannot be opened.
     pub fn open(log: &Path, source: &Source) -> Result<Self, SourceError> {
-        let file = source.file()?;
-        let found = file.metadata().map_err(|error| source.unreadable(error))?;
+        let (lines, identity) = begin(source)?;
         Ok(Self {
             log: log.to_owned(),
-            lines: source.open()?,
-            identity: Identity::of(&found),
+            lines,
+            identity,
             later: VecDeque::new(),
         })
     }
@@ -108,11 +107,20 @@ impl Follower {
     }
 
     fn begin(&mut self, source: &Source) -> Result<(), SourceError> {
-        let found = source.file()?.metadata();
-        self.identity = Identity::of(&found.map_err(|error| source.unreadable(error))?);
-        self.lines = source.open()?;
+        (self.lines, self.identity) = begin(source)?;
         Ok(())
     }
+}
+
+/// The lines of a file from its start, and which file that is.
+fn begin(source: &Source) -> Result<(Lines<Box<dyn Read>>, Identity), SourceError> {
+    let mut found = Err(ErrorKind::Unsupported.into());
+    let lines = source.open_through(|file| {
+        found = file.metadata();
+        Box::new(file)
+    })?;
+    let found = found.map_err(|error| source.unreadable(error))?;
+    Ok((lines, Identity::of(&found)))
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::record::Line;
 const MAX_GROUPS: usize = 500;
 
 /// The most runs of which it is known that the proxy recorded them.
-const MAX_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 30_000;
 
 /// What is counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]

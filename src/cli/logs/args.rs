@@ -8,7 +8,10 @@ use super::conditions::ConditionArgs;
 use crate::{
     cli::{CliError, Environment, config_file},
     config::{AuditSink, Config},
-    record::Link,
+    record::{
+        Link,
+        escape::{Layout, escaped},
+    },
     review::{
         filter::Filter,
         render::Look,
@@ -207,5 +210,6 @@ impl LogsArgs {
 
 /// A log that cannot be read is a mistake in what was asked for.
 pub(crate) fn usage(error: SourceError) -> CliError {
-    CliError::Usage(format!("{:#}", anyhow::Error::from(error)))
+    let message = format!("{:#}", anyhow::Error::from(error));
+    CliError::Usage(escaped(message.as_bytes(), Layout::Page))
 }

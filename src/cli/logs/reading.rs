@@ -2,6 +2,7 @@
 
 use std::{
     io::{self, BufWriter, ErrorKind, Write},
+    mem,
     path::Path,
     time::Duration,
 };
@@ -114,6 +115,8 @@ impl<'o> Reading<'o> {
                     writeln!(err, "{note}").map_err(ReadError::Output)?;
                 }
                 Turn::Same => {
+                    let faults = mem::take(&mut self.pass.faults);
+                    super::tell(&faults, err).map_err(ReadError::Output)?;
                     if !is_settled {
                         is_settled = true;
                         self.progress.end();
@@ -173,7 +176,7 @@ impl Pass<'_> {
         };
         match passed {
             Ok(Some(passed)) => {
-                self.view.take(line, &passed, &mut self.out)?;
+                self.view.take(line, passed, &mut self.out)?;
                 if self.is_prompt {
                     progress.aside(|| self.out.flush())?;
                 }

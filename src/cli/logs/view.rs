@@ -60,7 +60,7 @@ struct Tail {
 /// A line that may be printed later.
 enum Held {
     Original(Vec<u8>),
-    Readable(Row),
+    Readable(Passed),
 }
 
 impl View {
@@ -78,12 +78,12 @@ impl View {
     pub(super) fn take(
         &mut self,
         line: &RawLine<'_>,
-        passed: &Passed,
+        passed: Passed,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let held = match (&mut self.kind, &self.tail) {
             (Kind::Summary { summary, .. }, _) => {
-                summary.add(passed);
+                summary.add(&passed);
                 return Ok(());
             }
             (Kind::Suggestion { suggest, .. }, _) => {
@@ -98,7 +98,7 @@ impl View {
                 original(line, &mut bytes)?;
                 Held::Original(bytes)
             }
-            (Kind::Readable(_), _) => Held::Readable(Row::of(passed)),
+            (Kind::Readable(_), _) => Held::Readable(passed),
         };
         match &mut self.tail {
             Some(tail) => {
@@ -147,7 +147,9 @@ impl View {
     fn show(&mut self, held: &Held, out: &mut dyn Write) -> io::Result<()> {
         match (held, &mut self.kind) {
             (Held::Original(bytes), _) => out.write_all(bytes),
-            (Held::Readable(row), Kind::Readable(renderer)) => renderer.write(row, out),
+            (Held::Readable(passed), Kind::Readable(renderer)) => {
+                renderer.write(&Row::of(passed), out)
+            }
             (
                 Held::Readable(_),
                 Kind::Original | Kind::Summary { .. } | Kind::Suggestion { .. },

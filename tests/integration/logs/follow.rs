@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, Read as _},
     process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
@@ -26,6 +26,7 @@ impl Following {
             .args(["logs", "--follow"])
             .args(args)
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
@@ -45,13 +46,16 @@ impl Following {
         self.lines.recv_timeout(PATIENCE).expect("a line")
     }
 
-    /// Sends a signal, and gives what was printed until it ended.
-    fn stop(mut self, signal: &str) -> (Option<i32>, Vec<String>) {
+    /// Sends a signal, and gives the exit code, what was printed until then, and standard error.
+    fn stop(mut self, signal: &str) -> (Option<i32>, Vec<String>, String) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
         assert!(sent.success());
         let rest = self.lines.iter().collect();
-        (self.child.wait().unwrap().code(), rest)
+        let mut err = String::new();
+        let stderr = self.child.stderr.as_mut().unwrap();
+        stderr.read_to_string(&mut err).unwrap();
+        (self.child.wait().unwrap().code(), rest, err)
     }
 }
 
@@ -85,9 +89,14 @@ fn no_line_is_lost_or_told_twice_over_rotations() {
     for signal in ["-TERM", "-INT"] {
         let following = Following::start(&["-c", config.to_str().unwrap(), "-n", "1"]);
         following.next();
-        assert_eq!(following.stop(signal), (Some(0), Vec::new()), "{signal}");
+        assert_eq!(
+            following.stop(signal),
+            (Some(0), Vec::new(), String::new()),
+            "{signal}"
+        );
     }
-    assert_eq!(following.stop("-TERM"), (Some(0), Vec::new()));
+    let quiet = (Some(0), Vec::new(), String::new());
+    assert_eq!(following.stop("-TERM"), quiet);
 }
 
 #[test]
@@ -104,12 +113,23 @@ fn only_the_last_lines_come_first_and_a_cut_file_is_read_anew() {
     assert_eq!([id(&following.next()), id(&following.next())], ["b", "c"]);
     fs::write(&path, line("d")).unwrap();
     assert_eq!(id(&following.next()), "d");
+    let mut file = fs::File::options().append(true).open(&path).unwrap();
+    std::io::Write::write_all(&mut file, b"foreign\n").unwrap();
+    std::io::Write::write_all(&mut file, line("e").as_bytes()).unwrap();
+    assert_eq!(id(&following.next()), "e");
+    let (code, rest, err) = following.stop("-TERM");
+    assert_eq!((code, rest), (Some(0), Vec::new()));
+    assert!(err.contains("was cut; reading it anew\n"), "{err}");
+    assert!(
+        err.contains("line 2: is not a record; passed over\n"),
+        "{err}"
+    );
     let none = Following::start(&[path.to_str().unwrap(), "--json", "-n", "0"]);
     // Whatever it reads before or after this write, it tells only what is new.
     let told = eventually("a new line", || {
         let mut file = fs::File::options().append(true).open(&path).unwrap();
-        std::io::Write::write_all(&mut file, line("e").as_bytes()).unwrap();
+        std::io::Write::write_all(&mut file, line("f").as_bytes()).unwrap();
         none.lines.try_recv().ok()
     });
-    assert_eq!(id(&told), "e");
+    assert_eq!(id(&told), "f");
 }
