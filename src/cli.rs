@@ -10,6 +10,7 @@ mod health;
 mod hold;
 mod logs;
 mod man;
+mod progress;
 mod run;
 mod runtime;
 mod serve;

@@ -2,7 +2,6 @@
 
 mod args;
 mod conditions;
-mod progress;
 mod reading;
 mod stop;
 mod summary;

@@ -1,5 +1,7 @@
 //! Every event of a log, one after the other.
 
+use std::{fs::File, io::Read};
+
 use super::{
     Extent,
     entry::Entry,
@@ -9,17 +11,19 @@ use super::{
 use crate::record::Line;
 
 /// Gives every event of `sources` to `take`, in their order; what is no record is a fault, and runs
-/// of the launcher's own record file are passed over.
+/// of the launcher's own record file are passed over. `through` sees the bytes of a file as they
+/// are read.
 ///
 /// # Errors
 /// A file cannot be read; a log of which a part is missing would be judged falsely.
 pub fn events(
     sources: &[Source],
     faults: &mut Faults,
+    through: impl Fn(File) -> Box<dyn Read>,
     mut take: impl FnMut(&Line),
 ) -> Result<(), SourceError> {
     for source in sources {
-        let mut lines = source.open()?;
+        let mut lines = source.open_through(&through)?;
         loop {
             let line = lines.next_line();
             let Some(line) = line.map_err(|error| source.unreadable(error))? else {

@@ -14,8 +14,7 @@ use super::{
     report::{json, plain_table, print_table, verdict, word},
 };
 use crate::{
-    cli::{Environment, config_file, logs},
-    config::Config,
+    cli::{CliError, Environment, config_file, logs, progress::Progress},
     record::escape::{Layout, escaped},
     review::{
         counted,
@@ -63,7 +62,14 @@ pub(super) fn run(
         .map_or(Baseline::Recorded, Baseline::Config);
     let replay = match &*args.replay {
         [] => None,
-        logs => Some(replay(logs, baseline, &new_config, err)?),
+        logs => {
+            let sources = sources(logs)?;
+            let progress = Progress::through(&sources, environment.is_terminal_err);
+            let replay = Replay::new(baseline, &new_config);
+            let replayed = replayed(replay, &sources, &progress, err);
+            progress.end();
+            Some(replayed?)
+        }
     };
     let patterns = old_config
         .as_ref()
@@ -84,12 +90,7 @@ pub(super) fn run(
     Ok(code(!changed))
 }
 
-fn replay(
-    logs: &[PathBuf],
-    baseline: Baseline<'_>,
-    new: &Config,
-    err: &mut dyn Write,
-) -> anyhow::Result<Replayed> {
+fn sources(logs: &[PathBuf]) -> Result<Vec<Source>, CliError> {
     let mut sources = Vec::new();
     for log in logs {
         if log == Path::new("-") {
@@ -98,10 +99,19 @@ fn replay(
             sources.extend(Source::log(log).map_err(logs::usage)?);
         }
     }
+    Ok(sources)
+}
+
+fn replayed(
+    mut replay: Replay<'_>,
+    sources: &[Source],
+    progress: &Progress,
+    err: &mut dyn Write,
+) -> anyhow::Result<Replayed> {
     let mut faults = Faults::default();
-    let mut replay = Replay::new(baseline, new);
-    scan::events(&sources, &mut faults, |line| replay.line(line)).map_err(logs::usage)?;
-    logs::tell(&faults, err)?;
+    let watch = |file| progress.watch(file);
+    scan::events(sources, &mut faults, watch, |line| replay.line(line)).map_err(logs::usage)?;
+    progress.aside(|| logs::tell(&faults, err))?;
     Ok(replay.finish())
 }
 

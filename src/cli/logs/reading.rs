@@ -11,12 +11,11 @@ use jiff::Timestamp;
 
 use super::{
     LogsArgs,
-    progress::Progress,
     stop::{self, Stop},
     view::View,
 };
 use crate::{
-    cli::Environment,
+    cli::{Environment, progress::Progress},
     review::{
         Extent, RawLine,
         faults::Faults,

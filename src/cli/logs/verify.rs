@@ -7,9 +7,9 @@ use std::{
 
 use serde::Serialize;
 
-use super::{LogsArgs, args::usage, progress::Progress};
+use super::{LogsArgs, args::usage};
 use crate::{
-    cli::{Environment, Exit},
+    cli::{Environment, Exit, progress::Progress},
     record::{
         Link,
         escape::{Layout, escaped},

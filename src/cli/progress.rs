@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// A bar that appears when a scan takes long; elsewhere than on a terminal, nothing.
 #[derive(Clone)]
-pub(super) struct Progress {
+pub(in crate::cli) struct Progress {
     bar: ProgressBar,
     /// When the bar appears; none where it never does, or has.
     due: Option<Instant>,
@@ -24,7 +24,7 @@ pub(super) struct Progress {
 
 impl Progress {
     /// The progress through `sources`.
-    pub(super) fn through(sources: &[Source], is_terminal: bool) -> Self {
+    pub(in crate::cli) fn through(sources: &[Source], is_terminal: bool) -> Self {
         let sizes = sources.iter().map(Source::size);
         let total = sizes.fold(0, u64::saturating_add);
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
@@ -39,7 +39,7 @@ impl Progress {
     }
 
     /// `file`, whose reading moves the bar.
-    pub(super) fn watch(&self, file: File) -> Box<dyn Read> {
+    pub(in crate::cli) fn watch(&self, file: File) -> Box<dyn Read> {
         Box::new(Watched {
             file,
             progress: self.clone(),
@@ -47,12 +47,12 @@ impl Progress {
     }
 
     /// Does what writes to the terminal, with the bar out of the way.
-    pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(in crate::cli) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
     /// Removes the bar.
-    pub(super) fn end(&self) {
+    pub(in crate::cli) fn end(&self) {
         self.bar.finish_and_clear();
     }
 
