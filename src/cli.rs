@@ -8,6 +8,7 @@ mod down;
 mod engine;
 mod health;
 mod hold;
+mod json;
 mod logs;
 mod man;
 mod progress;

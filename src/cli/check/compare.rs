@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use super::{
     CheckArgs, code,
-    report::{json, plain_table, print_table, verdict, word},
+    report::{plain_table, print_table, verdict, word},
 };
 use crate::{
-    cli::{CliError, Environment, config_file, logs, progress::Progress},
+    cli::{CliError, Environment, config_file, json::json, logs, progress::Progress},
     record::escape::{Layout, escaped},
     review::{
         counted,

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::judge::{Judgement, TestResult};
 use crate::{
-    cli::config_file::ConfigFileError,
+    cli::{config_file::ConfigFileError, json::json},
     config::{Config, Problem},
     policy::Decision,
     review::counted,
@@ -258,9 +258,4 @@ pub(super) fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "{}", line.trim())?;
     }
     Ok(())
-}
-
-pub(super) fn json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
 }

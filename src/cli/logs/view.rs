@@ -6,14 +6,12 @@ use std::{
     mem,
 };
 
-use serde::Serialize;
-
 use super::{
     LogsArgs,
     summary::{self, Form},
 };
 use crate::{
-    cli::Environment,
+    cli::{Environment, json::json},
     review::{
         Extent, RawLine,
         entry::Entry,
@@ -186,11 +184,6 @@ impl Kind {
             top: top.or_else(|| form.map(|_| TOP)),
         })
     }
-}
-
-fn json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    writeln!(out)
 }
 
 /// Prints the line as it stands in the log.
