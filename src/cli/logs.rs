@@ -8,6 +8,9 @@ mod summary;
 mod verify;
 mod view;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     io::{self, ErrorKind, Write},
     process::ExitCode,
