@@ -17,6 +17,7 @@ mod open;
 
 mod queries;
 mod refusal;
+mod splice;
 
 use std::{net::SocketAddr, sync::Arc};
 

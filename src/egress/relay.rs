@@ -1,5 +1,7 @@
 //! Copies both ways until both sides are done, something ends the exchange, or nothing flows.
 
+use std::{future::poll_fn, io::ErrorKind};
+
 use tokio::{
     io::AsyncWriteExt,
     net::tcp::{ReadHalf, WriteHalf},
@@ -10,8 +12,18 @@ use super::{
     activity::Activity,
     peer::{Peer, Received},
     permit::BudgetExceeded,
+    splice::Pipe,
 };
 use crate::{policy::Reason, record::Outcome};
+
+/// What counts as bulk, in bytes received at once: from here on moving is cheaper than copying.
+const BULK: usize = 32 * 1024;
+
+/// So many receipts of bulk begin moving, and so many small ones end it.
+const TURNS: u32 = 4;
+
+/// A small receipt, in bytes.
+const SMALL: usize = 4 * 1024;
 
 /// Two connections that may be joined, and what allows it.
 #[derive(Debug)]
@@ -151,13 +163,20 @@ impl From<BudgetExceeded> for Broken {
 }
 
 impl Flow<'_> {
-    /// Copies to the end of the stream and passes it on.
+    /// Copies to the end of the stream and passes it on; bulk is moved inside the kernel.
     async fn run(
         mut self,
         count: impl Fn(u64) -> Result<(), BudgetExceeded>,
     ) -> Result<(), Broken> {
+        let mut bulk = 0;
         loop {
             if self.received.is_empty() {
+                if bulk >= TURNS {
+                    match self.splice(&count).await? {
+                        Moved::ToTheEnd => break,
+                        Moved::ForNow => bulk = 0,
+                    }
+                }
                 let received = self.received.fill(&mut self.from).await;
                 if received.map_err(|_| Broken::Source)? == 0 {
                     break;
@@ -166,6 +185,7 @@ impl Flow<'_> {
             self.activity.touch();
             let mut bytes = self.received.unread();
             let length = bytes.len();
+            bulk = if length >= BULK { bulk + 1 } else { 0 };
             // Security: counted first; of what is over the budget nothing is sent.
             count(u64::try_from(length).unwrap_or(u64::MAX))?;
             while !bytes.is_empty() {
@@ -178,6 +198,45 @@ impl Flow<'_> {
         self.activity.touch();
         self.to.shutdown().await.map_err(|_| Broken::Sink)
     }
+
+    /// Moves what comes without looking at it, for as long as it comes in bulk.
+    async fn splice(
+        &mut self,
+        count: &impl Fn(u64) -> Result<(), BudgetExceeded>,
+    ) -> Result<Moved, Broken> {
+        let (from, to) = (self.from.as_ref(), self.to.as_ref());
+        let mut small = 0;
+        while small < TURNS {
+            // No pipe is taken before there is something to read.
+            let readable = poll_fn(|cx| from.poll_read_ready(cx)).await;
+            readable.map_err(|_| Broken::Source)?;
+            let Some(mut pipe) = Pipe::borrow() else {
+                return Ok(Moved::ForNow);
+            };
+            let taken = match pipe.fill(from) {
+                Ok(0) => return Ok(Moved::ToTheEnd),
+                Ok(taken) => taken,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
+                Err(error) if error.kind() == ErrorKind::InvalidInput => return Ok(Moved::ForNow),
+                Err(_) => return Err(Broken::Source),
+            };
+            self.activity.touch();
+            // Security: counted first; of what is over the budget nothing is sent.
+            count(u64::try_from(taken).unwrap_or(u64::MAX))?;
+            let drained = pipe.drain(to, || self.activity.touch()).await;
+            drained.map_err(|_| Broken::Sink)?;
+            small = if taken < SMALL { small + 1 } else { 0 };
+        }
+        Ok(Moved::ForNow)
+    }
+}
+
+/// How far a direction was moved.
+enum Moved {
+    /// It is at its end.
+    ToTheEnd,
+    /// What comes now is better copied.
+    ForNow,
 }
 
 #[cfg(test)]
