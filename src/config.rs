@@ -20,12 +20,12 @@ mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-pub(crate) use self::launcher::RUN_TIMES;
 pub use self::{
     fingerprint::fingerprint,
     problem::{Problem, Problems},
     scalar::{duration, range, show_duration},
 };
+pub(crate) use self::{launcher::RUN_TIMES, policies::is_profile_name};
 use crate::{
     destination::{AddressGuard, Destination},
     policy::{Decision, PolicySet, Reason},

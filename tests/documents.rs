@@ -10,7 +10,7 @@ use std::{
 
 use eclusa::{
     policy::Reason,
-    record::{DnsAnswer, Link, Outcome, Via},
+    record::{DnsAnswer, Link, Outcome, Output, RunId, RunRecord, Via},
 };
 
 fn read(file: &str) -> String {
@@ -187,6 +187,28 @@ fn the_reference_tells_every_field_and_code_of_a_real_log() {
     let answers = DnsAnswer::ALL.iter().map(|answer| answer.as_str());
     for code in outcomes.chain(roads).chain(answers) {
         assert!(told.contains(code), "{code} is in no row");
+    }
+}
+
+#[test]
+fn the_reference_tells_every_field_of_a_run() {
+    let reference = read("docs/log.md");
+    let rows = rows(&reference, "## The launcher's record file");
+    let told: BTreeSet<&str> = rows
+        .iter()
+        .flat_map(|row| code_spans(first_cell(row)))
+        .collect();
+    let run = RunId::parse("01JD").unwrap();
+    let record = RunRecord {
+        output: Some(Output::default()),
+        proxy: Some(String::new()),
+        timings: Some(Vec::new()),
+        ..RunRecord::begun(&run, String::new(), String::new(), Vec::new())
+    };
+    let fields: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&serde_json::to_string(&record).unwrap()).unwrap();
+    for field in fields.keys() {
+        assert!(told.contains(field.as_str()), "{field} is in no row");
     }
 }
 

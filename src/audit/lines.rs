@@ -86,11 +86,6 @@ impl<R: Read> Lines<R> {
         self.offset
     }
 
-    /// The reader under the lines.
-    pub fn get_ref(&self) -> &R {
-        &self.reader
-    }
-
     /// Reads on until a line ends or is too long.
     fn find(&mut self) -> io::Result<Option<Found>> {
         loop {

@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode};
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 use clap_complete::{Shell, generate};
 
 use super::Cli;
@@ -17,14 +17,29 @@ pub(crate) struct CompletionsArgs {
 /// Prints the script, which the shell reads at its start.
 pub(crate) fn run(args: &CompletionsArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    generate(args.shell, &mut Cli::command(), "eclusa", &mut script);
+    generate(
+        args.shell,
+        &mut visible(&Cli::command()),
+        "eclusa",
+        &mut script,
+    );
     out.write_all(&script)?;
     Ok(ExitCode::SUCCESS)
 }
 
+/// The command without its hidden verbs, which the generators would offer too.
+fn visible(whole: &Command) -> Command {
+    let verbs = whole.get_subcommands().filter(|verb| !verb.is_hide_set());
+    Command::new("eclusa")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(whole.is_propagate_version_set())
+        .args(whole.get_arguments())
+        .subcommands(verbs.cloned())
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{fs, process::Command};
+    use std::{fs, process};
 
     use clap::ValueEnum;
 
@@ -38,8 +53,10 @@ mod tests {
             assert_eq!((ran.code, &*ran.err), (ExitCode::SUCCESS, ""), "{shell}");
             for verb in Cli::command().get_subcommands() {
                 let name = verb.get_name();
-                let is_there = ran.out.contains(&format!("'{name}'")) || ran.out.contains(name);
-                assert!(is_there || verb.is_hide_set(), "{shell} {name}");
+                // As every one of them writes a verb: a word of its own.
+                let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+                let is_there = ran.out.split(|c| !is_word(c)).any(|word| word == name);
+                assert_eq!(is_there, !verb.is_hide_set(), "{shell} {name}");
             }
             assert!(ran.out.contains("verify"), "{shell} knows options");
         }
@@ -54,7 +71,7 @@ mod tests {
                    complete_with() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); \
                    _eclusa eclusa \"${!#}\" \"${@: -2:1}\"; echo \"${COMPREPLY[@]}\"; } && \
                    complete_with eclusa lo && complete_with eclusa logs --ver";
-        let bash = Command::new("bash")
+        let bash = process::Command::new("bash")
             .args(["--norc", "-euc", ask, "bash"])
             .arg(&script)
             .output()

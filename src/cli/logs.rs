@@ -33,7 +33,10 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     if args.proof.verify {
-        return verify::run(args, environment, out);
+        return verify::run(args, environment, out).or_else(|error| match error.downcast() {
+            Ok(error) => closed(error),
+            Err(other) => Err(other),
+        });
     }
     let sources = args.sources(environment)?;
     let mut reading = Reading::new(args, environment, &sources, out)?;

@@ -16,7 +16,7 @@ use crate::{
         backend::{Backend as _, EngineKind},
     },
     record::{
-        RunRecord,
+        RunRecord, encode,
         escape::{Layout, escaped},
     },
 };
@@ -116,8 +116,10 @@ fn report(
         if !args.timings {
             record.timings = None;
         }
-        serde_json::to_writer(&mut *out, &record)?;
-        writeln!(out)?;
+        let mut object = Vec::new();
+        encode::ascii(&mut object, &record)?;
+        object.push(b'\n');
+        out.write_all(&object)?;
         return Ok(());
     }
     if let Some(error) = &record.error {

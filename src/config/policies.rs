@@ -24,11 +24,16 @@ pub(super) const A_RANGE: &str = "an IP range in quotes such as \"172.30.0.0/24\
 /// The longest name of a profile; it stands in every record.
 const MAX_PROFILE_NAME: usize = 64;
 
+/// Whether a profile can have this name.
+pub(crate) fn is_profile_name(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    (1..=MAX_PROFILE_NAME).contains(&name.len()) && name.bytes().all(plain)
+}
+
 /// Every profile by its name.
 pub(super) fn profiles(root: &mut Section<'_>) -> BTreeMap<Arc<str>, Profile> {
     let profiles = root.named_tables("profiles", |name, section| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        if !(1..=MAX_PROFILE_NAME).contains(&name.len()) || !name.bytes().all(plain) {
+        if !is_profile_name(name) {
             section.problem(format!(
                 "{name:?} is not a name for a profile: 1 to {MAX_PROFILE_NAME} letters, digits, \
                  hyphens and underscores"

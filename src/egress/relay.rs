@@ -172,7 +172,8 @@ impl Flow<'_> {
         loop {
             if self.received.is_empty() {
                 if bulk >= TURNS {
-                    match self.splice(&count).await? {
+                    // On the heap: few tunnels carry bulk, and all of them have this task.
+                    match Box::pin(self.splice(&count)).await? {
                         Moved::ToTheEnd => break,
                         Moved::ForNow => bulk = 0,
                     }

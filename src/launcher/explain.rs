@@ -1,9 +1,13 @@
 //! What the end of a run means: which limit it met, and whether its command ran at all.
 
-use std::time::Duration;
-
-use super::{backend::Ended, spec::RunSpec};
-use crate::record::{Evidence, Limit, LimitReached};
+use super::{
+    backend::{Ended, EngineKind},
+    spec::RunSpec,
+};
+use crate::{
+    config::show_duration,
+    record::{Evidence, Limit, LimitReached},
+};
 
 /// What was seen of a run.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +41,7 @@ pub(super) fn limits(spec: &RunSpec, seen: &Seen<'_>) -> Vec<LimitReached> {
     };
     let limits = &spec.limits;
     if seen.timed_out {
-        let after = show(spec.timeout);
+        let after = show_duration(spec.timeout);
         note(
             Limit::Timeout,
             Evidence::Launcher,
@@ -123,14 +127,21 @@ const COMPLAINTS: &[(Limit, &[&str], &str)] = &[
 /// that ran and itself exited with 126 or 127. Only a run that wrote the init's one line and
 /// nothing else is taken for that; of the line nothing is repeated, for a program can write it too.
 /// With it what `eclusa run` exits with.
-pub(super) fn not_executed(seen: &Seen<'_>, program: &str) -> Option<(u8, String)> {
+pub(super) fn not_executed(
+    seen: &Seen<'_>,
+    program: &str,
+    engine: EngineKind,
+) -> Option<(u8, String)> {
     let line = seen.stderr.strip_suffix('\n').unwrap_or(seen.stderr);
-    let says_init = line.starts_with("[FATAL tini (") || line.contains("(catatonit:");
+    let says_init = match engine {
+        EngineKind::Docker => line.starts_with("[FATAL tini ("),
+        EngineKind::Podman => line.contains("(catatonit:"),
+    };
     if !says_init || line.contains('\n') || seen.stdout_bytes > 0 {
         return None;
     }
     // catatonit ends with 1 whatever the reason.
-    let is_pid1 = line.contains("): failed to exec pid1: ");
+    let is_pid1 = engine == EngineKind::Podman && line.contains("): failed to exec pid1: ");
     let code = match seen.ended.exit_code {
         1 if is_pid1 && line.ends_with("No such file or directory") => 127,
         1 if is_pid1 => 126,
@@ -176,10 +187,6 @@ pub(super) fn exit_code(ended: &Ended, timed_out: bool) -> u8 {
 /// program's own choice.
 pub(super) fn signal(ended: &Ended, killed: bool) -> Option<u8> {
     (killed || (ended.oom_killed && ended.exit_code == 137)).then_some(9)
-}
-
-fn show(duration: Duration) -> String {
-    format!("{} s", duration.as_secs_f64())
 }
 
 #[cfg(test)]

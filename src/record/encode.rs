@@ -74,10 +74,15 @@ pub(crate) fn gap(
 
 fn line(out: &mut Vec<u8>, event: &impl Serialize) -> serde_json::Result<()> {
     out.clear();
-    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Ascii);
-    event.serialize(&mut serializer)?;
+    ascii(out, event)?;
     out.push(b'\n');
     Ok(())
+}
+
+/// Appends a value as JSON of printable ASCII, without a newline.
+pub(crate) fn ascii(out: &mut Vec<u8>, value: &impl Serialize) -> serde_json::Result<()> {
+    let mut serializer = serde_json::Serializer::with_formatter(out, Ascii);
+    value.serialize(&mut serializer)
 }
 
 /// What every line begins with.

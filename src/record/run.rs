@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{NetworkSummary, RunId};
+use super::{NetworkSummary, RunId, encode};
 
 /// One execution, from its start to the removal of its sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -200,15 +200,17 @@ impl RunRecord {
         }
     }
 
-    /// One line of the record file: everything but what the program wrote.
+    /// One line of the record file, in printable ASCII: everything but what the program wrote.
     ///
     /// # Errors
     /// None in practice: every field has a JSON form.
     pub fn line(&self) -> serde_json::Result<Vec<u8>> {
-        let mut line = serde_json::to_vec(&Self {
+        let record = Self {
             output: None,
             ..self.clone()
-        })?;
+        };
+        let mut line = Vec::new();
+        encode::ascii(&mut line, &record)?;
         line.push(b'\n');
         Ok(line)
     }

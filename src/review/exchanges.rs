@@ -34,6 +34,11 @@ impl<T> Exchanges<T> {
         self.0.insert(id, known);
     }
 
+    /// What is known of an exchange that has not ended.
+    pub fn of(&mut self, id: Ulid) -> Option<&mut T> {
+        self.0.get_mut(&id)
+    }
+
     /// What is known of the exchange that ends; none where its decision was not seen.
     pub fn close(&mut self, id: Ulid) -> Option<T> {
         self.0.remove(&id)

@@ -40,11 +40,16 @@ pub struct Passed {
     pub entry: Entry,
     /// What a close is about; none where its decision was not seen.
     pub target: Option<Target>,
+    /// Whether the decision of a close passed before it.
+    pub follows: bool,
 }
 
 /// Whether a line passes, and if so, what it is about where it does not say itself.
 enum Judged {
-    Passes(Option<Target>),
+    Passes {
+        target: Option<Target>,
+        follows: bool,
+    },
     Fails,
 }
 
@@ -53,6 +58,8 @@ enum Judged {
 struct Decided {
     met: Met,
     target: Option<Target>,
+    /// Whether it passed.
+    passed: bool,
 }
 
 /// Conditions that a decision meets; its close meets them too.
@@ -83,21 +90,29 @@ impl Filter {
     pub fn pass(&mut self, line: &[u8]) -> Result<Option<Passed>, LineError> {
         if let Some(glance) = Glance::at(line) {
             return match self.judge(&glance) {
-                Judged::Passes(target) => {
-                    let entry = Entry::parse(line)?;
-                    Ok(Some(Passed { entry, target }))
-                }
+                Judged::Passes { target, follows } => Ok(Some(Passed {
+                    entry: Entry::parse(line)?,
+                    target,
+                    follows,
+                })),
                 Judged::Fails => Ok(None),
             };
         }
         let entry = Entry::parse(line)?;
         let judged = match &entry {
             Entry::Event(event) => self.judge(&Glance::of(event)),
-            Entry::Run(run) if self.passes_run(run) => Judged::Passes(None),
+            Entry::Run(run) if self.passes_run(run) => Judged::Passes {
+                target: None,
+                follows: false,
+            },
             Entry::Run(_) => Judged::Fails,
         };
         Ok(match judged {
-            Judged::Passes(target) => Some(Passed { entry, target }),
+            Judged::Passes { target, follows } => Some(Passed {
+                entry,
+                target,
+                follows,
+            }),
             Judged::Fails => None,
         })
     }
@@ -107,13 +122,18 @@ impl Filter {
             return Judged::Fails;
         }
         // What a close is judged by is learnt from its decision, whatever the time of that.
-        let (has_content, target) = match line.event() {
-            b"decision" => (self.has_decision(line), None),
+        let (has_content, (target, follows)) = match line.event() {
+            b"decision" => (self.has_decision(line), (None, false)),
             b"close" => self.has_close(line),
-            _ => (self.has_content(line), None),
+            _ => (self.has_content(line), (None, false)),
         };
         if has_content && self.is_of_event(line) && self.is_in_time(line) {
-            Judged::Passes(target)
+            if line.event() == b"decision"
+                && let Some(decided) = line.id().and_then(|id| self.exchanges.of(id))
+            {
+                decided.passed = true;
+            }
+            Judged::Passes { target, follows }
         } else {
             Judged::Fails
         }
@@ -187,15 +207,21 @@ impl Filter {
                 let host = str::from_utf8(host).ok()?;
                 Target::new(host, port()?)
             });
-            self.exchanges.open(id, Decided { met, target });
+            let passed = false;
+            let decided = Decided {
+                met,
+                target,
+                passed,
+            };
+            self.exchanges.open(id, decided);
         }
         met.verdict && met.reason
     }
 
-    fn has_close(&mut self, line: &Glance<'_>) -> (bool, Option<Target>) {
+    fn has_close(&mut self, line: &Glance<'_>) -> (bool, (Option<Target>, bool)) {
         let decided = line.id().and_then(|id: Ulid| self.exchanges.close(id));
         if decided.is_none() && !self.hosts.is_empty() {
-            return (false, None);
+            return (false, (None, false));
         }
         let Conditions {
             verdicts, reasons, ..
@@ -207,8 +233,8 @@ impl Filter {
             && line.text(&self.fields.outcome) == Some(b"refused");
         let verdict = verdicts.is_empty() || met.verdict || cut;
         let reason = reasons.is_empty() || met.reason || self.has_reason(line);
-        let target = decided.and_then(|decided| decided.target);
-        (verdict && reason, target)
+        let about = decided.map_or((None, false), |decided| (decided.target, decided.passed));
+        (verdict && reason, about)
     }
 
     /// What a decision or a query meets.

@@ -2,10 +2,12 @@
 //! from the start again when it is cut.
 
 use std::{
+    cell::Cell,
     collections::VecDeque,
-    fs,
-    io::{ErrorKind, Read},
+    fs::{self, File},
+    io::{self, ErrorKind, Read},
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
 use super::source::{Identity, Source, SourceError};
@@ -14,10 +16,17 @@ use crate::audit::lines::{Lines, RawLine};
 /// A log and the place where reading has come to.
 pub struct Follower {
     log: PathBuf,
-    lines: Lines<Box<dyn Read>>,
-    identity: Identity,
+    file: Begun,
     /// Files that a rotation made meanwhile, oldest first; the last one is the log's current file.
     later: VecDeque<Source>,
+}
+
+/// A file of the log that is being read.
+struct Begun {
+    lines: Lines<Box<dyn Read>>,
+    identity: Identity,
+    /// Bytes of the file, as they lie on the disk, that were read.
+    read: Rc<Cell<u64>>,
 }
 
 /// What became of the log since the last look.
@@ -29,19 +38,19 @@ pub enum Turn {
     Rotated,
     /// The file was cut, and what stood in it may have been lost unread.
     Cut,
+    /// Rotations removed files before they were read; it goes on with those that are left.
+    Lost,
 }
 
 impl Follower {
     /// Follows `log` from the start of its current file, through which `source` leads.
     ///
     /// # Errors
-    /// The file cannot be opened.
+    /// The file cannot be opened, or is not a regular one.
     pub fn open(log: &Path, source: &Source) -> Result<Self, SourceError> {
-        let (lines, identity) = begin(source)?;
         Ok(Self {
             log: log.to_owned(),
-            lines,
-            identity,
+            file: begin(source)?,
             later: VecDeque::new(),
         })
     }
@@ -53,9 +62,9 @@ impl Follower {
     /// The file cannot be read.
     pub fn next_line(&mut self) -> Result<Option<RawLine<'_>>, SourceError> {
         let next = if self.later.is_empty() {
-            self.lines.next_ended()
+            self.file.lines.next_ended()
         } else {
-            self.lines.next_line()
+            self.file.lines.next_line()
         };
         next.map_err(|source| SourceError::Unreadable {
             name: self.log.display().to_string(),
@@ -69,8 +78,14 @@ impl Follower {
     /// The log, or the file that follows, cannot be opened.
     pub fn turn(&mut self) -> Result<Turn, SourceError> {
         if let Some(next) = self.later.pop_front() {
-            self.begin(&next)?;
-            return Ok(Turn::Rotated);
+            return match begin(&next) {
+                Ok(file) => {
+                    self.file = file;
+                    Ok(Turn::Rotated)
+                }
+                Err(SourceError::Gone(_)) => Ok(Turn::Lost),
+                Err(error) => Err(error),
+            };
         }
         let current = match fs::metadata(&self.log) {
             Ok(found) => found,
@@ -81,46 +96,71 @@ impl Follower {
                 return Err(SourceError::Unreadable { name, source });
             }
         };
-        let is_same = Identity::of(&current) == self.identity;
-        if is_same && current.len() < self.lines.offset() {
-            self.begin(&Source::named(&self.log)?)?;
+        let is_same = Identity::of(&current) == self.file.identity;
+        if is_same && current.len() < self.file.read.get() {
+            self.file = begin(&Source::named(&self.log)?)?;
             return Ok(Turn::Cut);
         }
         // An empty file may have been made for a writer that still writes to the old one.
         if is_same || current.len() == 0 {
             return Ok(Turn::Same);
         }
-        self.later = self.later_files()?;
-        Ok(Turn::Rotated)
-    }
-
-    /// The files after ours. Where ours is gone from among them, the current one alone.
-    fn later_files(&self) -> Result<VecDeque<Source>, SourceError> {
         let mut files = VecDeque::from(Source::log(&self.log)?);
         let own = files.iter().position(|file| match file {
-            Source::Part { identity, .. } => *identity == self.identity,
+            Source::Part { identity, .. } => *identity == self.file.identity,
             Source::Stdin | Source::File(_) => false,
         });
+        // Ours was moved elsewhere, or removed by a rotation: which of the others are newer nobody
+        // can tell, but for the current one.
         let passed = own.map_or_else(|| files.len().saturating_sub(1), |own| own + 1);
         files.drain(..passed);
-        Ok(files)
-    }
-
-    fn begin(&mut self, source: &Source) -> Result<(), SourceError> {
-        (self.lines, self.identity) = begin(source)?;
-        Ok(())
+        self.later = files;
+        Ok(match own {
+            None if passed > 0 => Turn::Lost,
+            Some(_) | None => Turn::Rotated,
+        })
     }
 }
 
-/// The lines of a file from its start, and which file that is.
-fn begin(source: &Source) -> Result<(Lines<Box<dyn Read>>, Identity), SourceError> {
+/// A file from its start.
+fn begin(source: &Source) -> Result<Begun, SourceError> {
     let mut found = Err(ErrorKind::Unsupported.into());
+    let read = Rc::new(Cell::new(0));
     let lines = source.open_through(|file| {
         found = file.metadata();
-        Box::new(file)
+        Box::new(Counted {
+            file,
+            read: Rc::clone(&read),
+        })
     })?;
+    let found = found.and_then(|found| {
+        if found.is_file() {
+            return Ok(found);
+        }
+        let why = "what is followed is a regular file";
+        Err(io::Error::new(ErrorKind::Unsupported, why))
+    });
     let found = found.map_err(|error| source.unreadable(error))?;
-    Ok((lines, Identity::of(&found)))
+    Ok(Begun {
+        lines,
+        identity: Identity::of(&found),
+        read,
+    })
+}
+
+/// A file, and how much of it was read.
+struct Counted {
+    file: File,
+    read: Rc<Cell<u64>>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        let length = u64::try_from(count).unwrap_or(u64::MAX);
+        self.read.set(self.read.get().saturating_add(length));
+        Ok(count)
+    }
 }
 
 #[cfg(test)]
@@ -164,6 +204,7 @@ mod tests {
                     Turn::Same => return found,
                     Turn::Rotated => {}
                     Turn::Cut => found.push("cut".to_owned()),
+                    Turn::Lost => found.push("lost".to_owned()),
                 }
             }
         }
@@ -233,5 +274,24 @@ mod tests {
         log.rename("log", "elsewhere");
         log.append("log", "three\n");
         assert_eq!(log.now(), ["three"]);
+    }
+
+    #[test]
+    fn what_rotations_removed_unread_is_told() {
+        let mut log = log("one\n");
+        assert_eq!(log.now(), ["one"]);
+        fs::remove_file(log.at("log")).unwrap();
+        log.append("log.2", "two\n");
+        log.append("log.1", "three\n");
+        log.append("log", "four\n");
+        assert_eq!(log.now(), ["lost", "four"]);
+    }
+
+    #[test]
+    fn a_cut_within_a_half_read_line_is_seen() {
+        let mut log = log("one\ntw");
+        assert_eq!(log.now(), ["one"]);
+        fs::write(log.at("log"), "five\n").unwrap();
+        assert_eq!(log.now(), ["cut", "five"]);
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     config::Config,
     destination::{BlockedAddress, Destination, Host, Name, Surroundings},
-    policy::{Decision, Policy, Reason, Verdict},
+    policy::{Decision, Policy, Reason, UnknownProfile, Verdict},
 };
 
 /// A decision, and what it rests on.
@@ -75,6 +75,14 @@ impl Judged {
             reason: Reason::UnknownClient,
             rule: None,
             detail: None,
+        }
+    }
+
+    /// What a run gets that cannot be registered.
+    pub fn unregistered(unknown: &UnknownProfile) -> Self {
+        Self {
+            detail: Some(format!("{unknown}, so the run would not be registered")),
+            ..Self::unknown_client()
         }
     }
 

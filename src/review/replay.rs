@@ -13,7 +13,7 @@ use std::{
 use jiff::Timestamp;
 use serde::Serialize;
 
-use self::side::{Asked, Side, Unjudged};
+use self::side::{Asked, Side, UnknownRun};
 use super::judge::Judged;
 use crate::{
     config::Config,
@@ -75,8 +75,6 @@ pub struct Counts {
     pub not_of_policy: u64,
     /// Of a run whose start, and with it its own list, is not in the log.
     pub unknown_run: u64,
-    /// Of a run whose profile the configuration does not have.
-    pub unknown_profile: u64,
     /// Without a destination: folded ones, and what could not be read then.
     pub without_destination: u64,
     /// Changes beyond those that are told apart.
@@ -178,6 +176,8 @@ impl<'c> Replay<'c> {
                 Reverse(change.count),
                 change.asked.clone(),
                 change.profile.clone(),
+                change.new.reason,
+                change.new.rule.clone(),
             )
         });
         Replayed {
@@ -193,29 +193,22 @@ impl<'c> Replay<'c> {
     fn event(&mut self, line: &Line) {
         let count = line.count.unwrap_or(1);
         let Some(recorded) = recorded(line) else {
-            self.counts.not_of_policy += count;
+            add(&mut self.counts.not_of_policy, count);
             return;
         };
         let Some(asked) = Asked::of(line) else {
-            self.counts.without_destination += count;
+            add(&mut self.counts.without_destination, count);
             return;
         };
         let old = self.old.as_ref();
         let old = old.map_or(Ok(recorded), |side| side.judge(line, &asked));
-        let judged = old.and_then(|old| Ok((old, self.new.judge(line, &asked)?)));
-        let (old, new) = match judged {
-            Ok(judged) => judged,
-            Err(Unjudged::UnknownRun) => {
-                self.counts.unknown_run += count;
-                return;
-            }
-            Err(Unjudged::UnknownProfile) => {
-                self.counts.unknown_profile += count;
-                return;
-            }
+        let judged = old.and_then(|old| Ok::<_, UnknownRun>((old, self.new.judge(line, &asked)?)));
+        let Ok((old, new)) = judged else {
+            add(&mut self.counts.unknown_run, count);
+            return;
         };
-        self.counts.judged += count;
-        *self.counts.of(old.decision, new.decision) += count;
+        add(&mut self.counts.judged, count);
+        add(self.counts.of(old.decision, new.decision), count);
         if old.decision != new.decision {
             let profile = line.profile.clone();
             self.note(
@@ -233,7 +226,7 @@ impl<'c> Replay<'c> {
     fn note(&mut self, line: &Line, key: Key) {
         let count = line.count.unwrap_or(1);
         if self.changes.len() >= MOST_CHANGES && !self.changes.contains_key(&key) {
-            self.counts.untold += count;
+            add(&mut self.counts.untold, count);
             return;
         }
         let tally = self.changes.entry(key).or_insert_with(|| Tally {
@@ -241,12 +234,17 @@ impl<'c> Replay<'c> {
             last: line.ts,
             runs: BTreeSet::new(),
         });
-        tally.count += count;
+        add(&mut tally.count, count);
         tally.last = tally.last.max(line.ts);
         if let Some(run) = line.run.as_ref().filter(|_| tally.runs.len() < MOST_RUNS) {
             tally.runs.insert(run.clone());
         }
     }
+}
+
+/// A log may say any number.
+fn add(total: &mut u64, count: u64) {
+    *total = total.saturating_add(count);
 }
 
 /// The decision as recorded, where lists and addresses made it.

@@ -90,7 +90,14 @@ impl Source {
         let mut parts: Vec<(PathBuf, Identity)> = Vec::new();
         // The newest comes first: a file that a rotation renames meanwhile is met again, not missed.
         let newest = inspect(path).map(|found| (path.to_owned(), Identity::of(&found)));
-        let older = rotated::of(path).unwrap_or_default();
+        let older = match rotated::of(path) {
+            Ok(older) => older,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(source) => {
+                let name = format!("the folder of {}", path.display());
+                return Err(SourceError::Unreadable { name, source });
+            }
+        };
         let found = older.into_iter().rev().filter_map(|path| {
             let found = fs::metadata(&path).ok().filter(Metadata::is_file)?;
             Some((path, Identity::of(&found)))
@@ -115,6 +122,15 @@ impl Source {
                 };
                 Ok(parts.into_iter().rev().map(part).collect())
             }
+        }
+    }
+
+    /// Whether it can be read a second time.
+    pub(super) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Stdin => false,
+            Self::File(path) => path.metadata().is_ok_and(|found| found.is_file()),
+            Self::Part { .. } => true,
         }
     }
 

@@ -20,10 +20,10 @@ pub use self::{
 };
 use super::{exchanges::Target, judge::Judged};
 use crate::{
-    config::Config,
+    config::{Config, is_profile_name},
     destination::{Destination, Host, Name, Scheme},
     policy::{Decision, HostPattern, Pattern, Ports, Reason},
-    record::Line,
+    record::{Line, MAX_FIELD, encode::clipped},
 };
 
 /// The most destinations that are told apart; refusals of others are counted.
@@ -106,14 +106,23 @@ impl Suggest {
         let (true, Some(reason)) = (refused || after, reason) else {
             return;
         };
-        self.refusals += line.count.unwrap_or(1);
+        self.refusals = self.refusals.saturating_add(line.count.unwrap_or(1));
         match (reason, wanted(line)) {
             (Reason::NotAllowlisted | Reason::PortNotAllowed, Some(wanted)) => {
-                let owner = match (&line.profile, &line.run) {
-                    (Some(profile), _) => Owner::Profile(profile.clone()),
-                    (None, _) => Owner::Runs,
-                };
-                self.want(owner, wanted, line);
+                match &line.profile {
+                    None => self.want(Owner::Runs, wanted, line),
+                    Some(profile) if is_profile_name(profile) => {
+                        self.want(Owner::Profile(profile.clone()), wanted, line);
+                    }
+                    Some(odd) => {
+                        let finding = Finding::new(
+                            FindingKind::OddProfile,
+                            clipped(odd, MAX_FIELD).to_string(),
+                            "",
+                        );
+                        self.find(finding, &Evidence::of(line));
+                    }
+                }
             }
             (reason, wanted) => {
                 let finding = Finding::of(*reason, line, (wanted.as_ref(), target));
@@ -165,7 +174,7 @@ impl Suggest {
     fn want(&mut self, owner: Owner, wanted: Wanted, line: &Line) {
         let key = (owner, wanted);
         if self.wanted.len() >= MOST_DESTINATIONS && !self.wanted.contains_key(&key) {
-            self.untold += line.count.unwrap_or(1);
+            self.untold = self.untold.saturating_add(line.count.unwrap_or(1));
             return;
         }
         self.wanted.entry(key).or_default().add(&Evidence::of(line));
@@ -173,7 +182,7 @@ impl Suggest {
 
     fn find(&mut self, finding: Finding, evidence: &Evidence) {
         if self.findings.len() >= MOST_DESTINATIONS && !self.findings.contains_key(&finding) {
-            self.untold += evidence.count;
+            self.untold = self.untold.saturating_add(evidence.count);
             return;
         }
         self.findings.entry(finding).or_default().add(evidence);

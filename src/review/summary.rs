@@ -64,7 +64,8 @@ impl Summary {
                     self.runs.insert(run.as_str().into());
                 }
                 let key = self.key(line);
-                self.group(key).event(line, passed.target.as_ref());
+                let about = (passed.target.as_ref(), passed.follows);
+                self.group(key).event(line, about);
             }
             Entry::Run(record) => {
                 let is_new = !self.runs.contains(record.run.as_str());

@@ -1,6 +1,7 @@
 //! Proves that no line of a log was changed, removed or moved since it was written, or names the
 //! first place where the chain breaks. What a proof cannot tell is whether lines were cut off the
-//! end; a head that was kept elsewhere can.
+//! end, or written behind it by somebody else; a head that was kept elsewhere can tell the first,
+//! and a line that names none before it is told.
 
 mod proof;
 
@@ -49,10 +50,10 @@ pub fn verify(
     Ok(verifier.finish())
 }
 
-/// Where a line of this link stands; nowhere on standard input, which cannot be read again.
+/// Where a line of this link stands; nowhere on what cannot be read again.
 fn standing(sources: &[Source], link: Link) -> Result<Option<At>, SourceError> {
     let files = sources.iter().enumerate();
-    for (file, source) in files.filter(|(_, source)| **source != Source::Stdin) {
+    for (file, source) in files.filter(|(_, source)| source.is_lasting()) {
         let mut lines = source.open()?;
         let mut chain = Chain::after(Link::FIRST);
         while let Some(line) = lines

@@ -208,7 +208,6 @@ fn print_counts(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
         now_otherwise,
         not_of_policy,
         unknown_run,
-        unknown_profile,
         without_destination,
         untold,
     } = *counts;
@@ -232,10 +231,6 @@ fn print_counts(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
         (
             unknown_run,
             "are of runs whose start is not in the log, so their own list is unknown",
-        ),
-        (
-            unknown_profile,
-            "are of runs whose profile the configuration does not have",
         ),
         (
             without_destination,

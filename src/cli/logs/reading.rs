@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     cli::{Environment, progress::Progress},
+    record::escape::{Layout, escaped},
     review::{
         Extent, RawLine,
         faults::Faults,
@@ -109,10 +110,8 @@ impl<'o> Reading<'o> {
             }
             match follower.turn().map_err(ReadError::Source)? {
                 Turn::Rotated => {}
-                Turn::Cut => {
-                    let note = format!("eclusa: warning: {source} was cut; reading it anew");
-                    writeln!(err, "{note}").map_err(ReadError::Output)?;
-                }
+                Turn::Cut => note(err, source, "was cut; reading it anew")?,
+                Turn::Lost => note(err, source, "was rotated away before all of it was read")?,
                 Turn::Same => {
                     let faults = mem::take(&mut self.pass.faults);
                     super::tell(&faults, err).map_err(ReadError::Output)?;
@@ -165,6 +164,13 @@ impl<'o> Reading<'o> {
         }
         Ok(())
     }
+}
+
+/// Says what became of the log that is followed.
+fn note(err: &mut dyn Write, source: &Source, what: &str) -> Result<(), ReadError> {
+    let note = format!("{source} {what}");
+    let note = escaped(note.as_bytes(), Layout::Line);
+    writeln!(err, "eclusa: warning: {note}").map_err(ReadError::Output)
 }
 
 impl Pass<'_> {

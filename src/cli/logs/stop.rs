@@ -34,7 +34,7 @@ impl Stop {
 
     /// Whether it was asked for.
     pub(super) fn is_asked(&self) -> bool {
-        self.asked.has_changed().unwrap_or(true)
+        *self.asked.borrow()
     }
 
     /// Waits until it is asked for, for `time` at most.

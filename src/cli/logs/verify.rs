@@ -9,12 +9,15 @@ use serde::Serialize;
 
 use super::{LogsArgs, args::usage};
 use crate::{
-    cli::{Environment, Exit, progress::Progress},
+    cli::{Environment, Exit, json::json, progress::Progress},
     record::{
         Link,
         escape::{Layout, escaped},
     },
-    review::verify::{At, Beginning, Break, Cause, FileProof, Proof, verify},
+    review::{
+        counted,
+        verify::{At, Beginning, Break, Cause, FileProof, Proof, verify},
+    },
 };
 
 /// Proves the logs and prints the proof. Exit code 1: something was changed, or nothing is proven.
@@ -29,8 +32,7 @@ pub(super) fn run(
     progress.end();
     let proof = proof.map_err(usage)?;
     if args.json {
-        serde_json::to_writer(&mut *out, &Report::of(&proof))?;
-        writeln!(out)?;
+        json(&Report::of(&proof), out)?;
     } else {
         print(&proof, out)?;
     }
@@ -56,7 +58,11 @@ fn print(proof: &Proof, out: &mut dyn Write) -> io::Result<()> {
         )?,
     }
     for at in &proof.torn {
-        writeln!(out, "{}: no whole record", Place(proof, *at))?;
+        writeln!(
+            out,
+            "{}: names no line before it; torn, or not written by the proxy",
+            Place(proof, *at)
+        )?;
     }
     let named = u64::try_from(proof.torn.len()).unwrap_or(u64::MAX);
     match proof.torn_count.saturating_sub(named) {
@@ -135,11 +141,6 @@ fn why(proof: &Proof, broken: &Break) -> String {
                 .to_owned()
         }
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
 }
 
 /// A line by its file and number.

@@ -144,14 +144,14 @@ async fn a_budget_holds_for_bulk_too() {
     let mut relayed = Relayed::new().await;
     relayed.budget = 4 << 20;
     let peers = async |mut client: TcpStream, mut origin: TcpStream| {
-        let flood = async { client.write_all(&bulk(16 << 20, 0)).await };
+        // The kernel may take all of it before it hears of the end.
+        let flood = async { client.write_all(&bulk(16 << 20, 0)).await.ok() };
         let count = async {
             let mut got = Vec::new();
             origin.read_to_end(&mut got).await.ok();
             assert!(got.len() <= 4 << 20, "{}", got.len());
         };
-        let (flooded, ()) = tokio::join!(flood, count);
-        flooded.unwrap_err();
+        tokio::join!(flood, count);
     };
     let (outcome, up, _) = relayed.during(peers).await;
     assert_eq!(outcome, Outcome::Budget);

@@ -58,7 +58,8 @@ impl<B: Backend> Execution<'_, B> {
         };
         let program = self.spec.command.first().map_or("", String::as_str);
         self.record.error.clone_from(&seen.ended.error);
-        if let Some((code, why)) = explain::not_executed(&seen, program) {
+        if let Some((code, why)) = explain::not_executed(&seen, program, self.backend.engine().kind)
+        {
             self.record.exit_code = code;
             self.record.error = Some(why);
         }

@@ -3,7 +3,10 @@
 use jiff::Timestamp;
 
 use super::{Conditions, Filter, Verdict, any};
-use crate::record::{NetworkSummary, RunRecord};
+use crate::{
+    policy::Decision,
+    record::{NetworkSummary, RunRecord},
+};
 
 /// The event that a line of a launcher's record file stands for.
 pub const RUN_EVENT: &str = "run";
@@ -24,7 +27,11 @@ impl Filter {
         let none = NetworkSummary::default();
         let network = record.network.as_ref().unwrap_or(&none);
         let denied = &network.denied;
-        let is_denied = !denied.is_empty();
+        let is_denied = !denied.is_empty()
+            || network
+                .dns
+                .iter()
+                .any(|line| line.decision == Decision::Deny);
         let is_allowed = !network.allowed.is_empty();
         let started: Option<Timestamp> = record.started.parse().ok();
         let host = |host: &str, port: Option<u16>| self.has_host(|| Some(host.as_bytes()), || port);

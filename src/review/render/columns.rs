@@ -4,11 +4,12 @@ use indicatif::DecimalBytes;
 
 use super::elapsed;
 use crate::{
+    policy::Decision,
     record::{
         Line, RunRecord, encode,
         escape::{Layout, escaped},
     },
-    review::exchanges::Target,
+    review::{counted, exchanges::Target},
 };
 
 /// The longest text of others that is shown in one place, in bytes.
@@ -47,7 +48,8 @@ impl Columns {
             "dns" => Self::of_query(line),
             "gap" => {
                 let since = line.since.as_deref().map(shown).unwrap_or_default();
-                let lost = format!("{} events since {since}", line.count.unwrap_or_default());
+                let lost = counted(line.count.unwrap_or_default(), "event");
+                let lost = format!("{lost} since {since}");
                 let detail = vec![format!("{lost} have no record, and were refused")];
                 Self::of_proxy(line, "GAP", Tone::Bad, detail)
             }
@@ -81,7 +83,7 @@ impl Columns {
             }
             "run_end" => {
                 let cut = line.cut.filter(|cut| *cut > 0);
-                let detail = cut.map(|cut| format!("{cut} exchanges cut"));
+                let detail = cut.map(|cut| format!("{} cut", counted(cut, "exchange")));
                 Self::of_proxy(line, "RUN-END", Tone::Plain, detail.into_iter().collect())
             }
             other => {
@@ -139,7 +141,6 @@ impl Columns {
         };
         let mut detail = vec![shown(outcome)];
         detail.extend(line.reason.as_deref().map(shown));
-        // What is certain to be as the decision said is left out.
         let transferred = [("up", line.bytes_up), ("down", line.bytes_down)];
         for (way, bytes) in transferred {
             detail.extend(bytes.map(|bytes| format!("{way} {}", DecimalBytes(bytes))));
@@ -202,8 +203,13 @@ impl Columns {
         }
         detail.push(elapsed(record.duration_ms));
         detail.extend(record.error.as_deref().map(shown));
-        let denied = record.network.iter().flat_map(|network| &network.denied);
-        let denied: u64 = denied.map(|line| line.count).fold(0, u64::saturating_add);
+        let denied = record.network.iter().flat_map(|network| {
+            let names = network.dns.iter();
+            let names = names.filter(|line| line.decision == Decision::Deny);
+            let connections = network.denied.iter().map(|line| line.count);
+            connections.chain(names.map(|line| line.count))
+        });
+        let denied = denied.fold(0, u64::saturating_add);
         if denied > 0 {
             detail.push(format!("{denied} denied"));
         }

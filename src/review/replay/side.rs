@@ -20,14 +20,9 @@ pub(super) enum Asked {
     Name(Name),
 }
 
-/// Why an event is not judged.
+/// An event of a run whose start is not in the log, and with it the run's own list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unjudged {
-    /// Its run's start is not in the log, and with it the run's own list.
-    UnknownRun,
-    /// The configuration does not have the run's profile.
-    UnknownProfile,
-}
+pub(super) struct UnknownRun;
 
 /// A configuration, and the policies of the runs that are registered at this point of the log.
 #[derive(Debug)]
@@ -69,11 +64,12 @@ impl<'c> Side<'c> {
     }
 
     /// Decides on what `line` records.
-    pub(super) fn judge(&self, line: &Line, asked: &Asked) -> Result<Judged, Unjudged> {
+    pub(super) fn judge(&self, line: &Line, asked: &Asked) -> Result<Judged, UnknownRun> {
         let policy = match &line.run {
-            Some(run) => match self.runs.get(run).ok_or(Unjudged::UnknownRun)? {
+            Some(run) => match self.runs.get(run).ok_or(UnknownRun)? {
                 Ok(policy) => policy,
-                Err(UnknownProfile(_)) => return Err(Unjudged::UnknownProfile),
+                // Such a run is refused when it is registered, and with it all that it asks.
+                Err(unknown) => return Ok(Judged::unregistered(unknown)),
             },
             None => match line.client.and_then(|own| self.config.policies.client(own)) {
                 Some(policy) => policy,

@@ -135,15 +135,22 @@ fn a_run_is_judged_by_the_list_that_it_began_with() {
     let replayed = replayed(Baseline::Recorded, &new, &lines);
     assert_eq!(
         changes(&replayed),
-        ["https://run.example x1: allowlisted -> denied_by_rule"]
+        [
+            "https://run.example x1: allowlisted -> denied_by_rule",
+            "https://run.example x1: allowlisted -> unknown_client",
+        ]
     );
     assert!(replayed.changes[0].runs.contains("one"));
+    let unregistered = replayed.changes[1].new.detail.as_deref().unwrap();
+    assert!(
+        unregistered.contains("no profile \"other\""),
+        "{unregistered}"
+    );
     let expected = Counts {
-        judged: 2,
+        judged: 3,
         unchanged: 1,
-        now_refused: 1,
+        now_refused: 2,
         unknown_run: 2,
-        unknown_profile: 1,
         ..Counts::default()
     };
     assert_eq!(replayed.counts, expected);

@@ -52,6 +52,10 @@ fn age(name: &str, other: &str) -> Option<Age> {
         .unwrap_or(other);
     if let Some(rest) = other.strip_prefix(name) {
         if let Some(number) = rest.strip_prefix('.') {
+            // logrotate's dateformat may begin with a dot.
+            if number.len() >= 8 {
+                return date(number);
+            }
             let is_number = number.bytes().all(|b| b.is_ascii_digit());
             let number = is_number.then(|| number.parse().ok()).flatten()?;
             return Some(Age::Numbered(std::cmp::Reverse(number)));

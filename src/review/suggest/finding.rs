@@ -27,6 +27,8 @@ pub enum FindingKind {
     LocalName,
     /// A DNS query that no connection needs.
     OtherQuery,
+    /// A profile of a name that no configuration can have.
+    OddProfile,
     /// A client that no run and no range accounts for.
     UnknownClient,
     /// Refused or cut for what was sent.
@@ -72,6 +74,7 @@ impl FindingKind {
                 "a DNS query that no connection needs; no list changes its answer to a denied name, \
                  and names can carry data out"
             }
+            Self::OddProfile => "not a profile's name; the log is not the proxy's alone",
             Self::UnknownClient => "not a client; add [[clients]], or start it with `eclusa run`",
             Self::Message => {
                 "refused for what was sent, which no list changes; not_tls needs a rule with \
@@ -100,7 +103,14 @@ impl FindingKind {
             | Reason::SniMissing
             | Reason::NotTls
             | Reason::EchRefused => Self::Message,
-            _ => Self::Trouble,
+            Reason::Allowlisted
+            | Reason::AuditUnavailable
+            | Reason::ShuttingDown
+            | Reason::ResolveFailed
+            | Reason::ResolveTimeout
+            | Reason::ConnectFailed
+            | Reason::ConnectTimeout
+            | Reason::UpstreamError => Self::Trouble,
         }
     }
 }
@@ -146,6 +156,7 @@ impl Finding {
             FindingKind::DataInNames
             | FindingKind::NeverAllowed
             | FindingKind::LocalName
+            | FindingKind::OddProfile
             | FindingKind::Message
             | FindingKind::Limit
             | FindingKind::Trouble => match target {

@@ -34,7 +34,7 @@ impl Suggestions {
             writeln!(to, "\n[profiles]")?;
         }
         for (profile, lines) in &self.profiles {
-            writeln!(to, "\n[profiles.{}]\nallow = [", key(profile))?;
+            writeln!(to, "\n[profiles.{profile}]\nallow = [")?;
             for line in lines {
                 writeln!(to, "    # {}", told(line))?;
                 writeln!(to, "    {},", quoted(&line.pattern))?;
@@ -118,16 +118,6 @@ fn of(evidence: &Evidence) -> String {
 /// Security: a log is read as it is, and a comment must stay one.
 fn plain(text: &str) -> String {
     escaped(text.as_bytes(), Layout::Line)
-}
-
-/// A TOML key, bare where it can be.
-fn key(name: &str) -> String {
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-    if !name.is_empty() && name.bytes().all(bare) {
-        name.to_owned()
-    } else {
-        quoted(name)
-    }
 }
 
 /// A TOML basic string, which is written as JSON writes one.

@@ -34,19 +34,24 @@ pub(super) fn narrowest(wishes: Vec<Wish>) -> (Vec<Suggestion>, Vec<(Finding, Ev
     }
     let (mut wildcards, mut findings) = (Vec::new(), Vec::new());
     for ((ports, parent), family) in families {
+        // Security: names that carry data out are denied one by one for good reason, and a
+        // wildcard over them is what their author wants.
+        let (data, plain): (Vec<Wish>, Vec<Wish>) = family.into_iter().partition(is_data);
+        let is_flow = data.len() >= LEAST_SIBLINGS || data.iter().all(|wish| wish.2);
+        let has_data = !data.is_empty();
+        if has_data && is_flow {
+            findings.push(data_in_names(&parent, &data));
+        } else {
+            lines.extend(data.into_iter().map(line));
+        }
         let wildcard = Name::parse(&parent).ok().map(|parent| Pattern {
             hosts: HostPattern::Below(parent),
             ports,
         });
-        // Security: names that carry data out are denied one by one for good reason, and a
-        // wildcard over them is what their author wants.
-        if carries_data(&family) {
-            findings.push(data_in_names(&parent, &family));
-            continue;
-        }
-        match wildcard.filter(|wildcard| family.len() >= LEAST_SIBLINGS && may_stand(wildcard)) {
-            Some(wildcard) => wildcards.push(whole(&wildcard, family)),
-            None => lines.extend(family.into_iter().map(line)),
+        let may_be = !has_data && plain.len() >= LEAST_SIBLINGS;
+        match wildcard.filter(|wildcard| may_be && may_stand(wildcard)) {
+            Some(wildcard) => wildcards.push(whole(&wildcard, plain)),
+            None => lines.extend(plain.into_iter().map(line)),
         }
     }
     lines.sort_by(|one, other| one.pattern.cmp(&other.pattern));
@@ -115,16 +120,6 @@ fn data_in_names(parent: &str, family: &[Wish]) -> (Finding, Evidence) {
         Finding::new(FindingKind::DataInNames, about, &samples),
         evidence,
     )
-}
-
-/// Whether names side by side look like data, or a single one that was looked up and never asked
-/// for.
-fn carries_data(family: &[Wish]) -> bool {
-    let data = family.iter().filter(|wish| is_data(wish)).count();
-    match family {
-        [(_, _, by_dns_alone)] => *by_dns_alone && data > 0,
-        _ => family.len() >= LEAST_SIBLINGS && data * 2 >= family.len(),
-    }
 }
 
 /// Whether the first label looks like encoded data and not like a host: longer than hosts are

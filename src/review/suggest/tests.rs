@@ -188,9 +188,39 @@ fn a_hostile_log_does_not_leave_its_comment() {
         None,
         &[json!({"host": "a.example.com", "run": "x\n[profiles.default]", "profile": "a\"]\nb"})],
     );
+    assert_eq!(suggestions.profiles.len(), 0);
+    assert_eq!(suggestions.findings[0].0.kind, FindingKind::OddProfile);
     let text = toml(&suggestions);
-    let config = Config::parse(&text);
-    let told = config.map(|config| config.policies.profile_names().count());
-    assert!(matches!(told, Ok(1) | Err(_)), "{text}");
+    Config::parse(&text).unwrap();
     assert!(!text.contains("\n[profiles.default]"), "{text}");
+}
+
+#[test]
+fn counts_at_the_edge_of_a_number_do_not_overflow() {
+    let most = json!({"host": "a.example.com", "count": u64::MAX});
+    let suggestions = suggested(
+        None,
+        &[most.clone(), most, json!({"host": "b.example.com"})],
+    );
+    assert_eq!(suggestions.refusals, u64::MAX);
+    assert_eq!(suggestions.profiles["default"][0].evidence.count, u64::MAX);
+}
+
+#[test]
+fn one_name_that_looks_like_data_bars_the_wildcard() {
+    let names = |labels: &[&str]| -> Vec<Value> {
+        let name = |label| format!("{label}.evil.example");
+        let asked = |label| json!({"event": "dns", "name": name(label), "type": "A", "via": null});
+        labels.iter().map(asked).collect()
+    };
+    let two = suggested(None, &names(&["4d5a90000300aa", "ffff0000b80000"]));
+    assert_eq!(two.profiles.len(), 0);
+    let diluted = suggested(None, &names(&["a", "b", "c", "d", "4d5a90000300aa"]));
+    let lines = patterns(&diluted.profiles["default"]);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(lines.iter().all(|line| !line.contains('*')), "{lines:?}");
+    assert_eq!(
+        kinds(&diluted),
+        [(FindingKind::DataInNames, "1 name below evil.example")]
+    );
 }

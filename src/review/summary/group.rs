@@ -45,13 +45,13 @@ impl Group {
         self.dns.share(groups);
     }
 
-    /// Counts an event; `target` is what a close is about.
-    pub(super) fn event(&mut self, line: &Line, target: Option<&Target>) {
+    /// Counts an event; of a close, what it is about and whether its decision was counted.
+    pub(super) fn event(&mut self, line: &Line, (target, follows): (Option<&Target>, bool)) {
         self.at(Some(line.ts));
         let count = line.count.unwrap_or(1);
         match line.event.as_str() {
             "decision" => self.decision(line, count),
-            "close" => self.close(line, target),
+            "close" => self.close(line, (target, follows)),
             "dns" => self.query(line, count),
             "gap" => add(&mut self.totals.unrecorded, count),
             _ => {}
@@ -140,9 +140,9 @@ impl Group {
         self.denied.add(refusal, Sums::of_count(count));
     }
 
-    fn close(&mut self, line: &Line, target: Option<&Target>) {
+    fn close(&mut self, line: &Line, (target, follows): (Option<&Target>, bool)) {
         // An exchange whose decision is not among the lines counts by its close alone.
-        let count = u64::from(target.is_none());
+        let count = u64::from(!follows);
         let address = line.upstream.map(|upstream| Target {
             host: Host::Ip(upstream.ip()).to_string().into(),
             port: upstream.port(),
