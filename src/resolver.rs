@@ -10,7 +10,9 @@ use ipnet::IpNet;
 use tokio::time;
 
 use self::cache::Cache;
-pub use self::lookup::{Answer, HickoryLookup, Lookup, LookupError, LookupSetupError};
+pub use self::lookup::{
+    Answer, HickoryLookup, Lookup, LookupError, LookupSetupError, name_servers,
+};
 use crate::destination::{
     AddressGuard, BlockedAddress, Destination, Host, Name, Surroundings, VettedAddrs,
 };

@@ -15,7 +15,7 @@ use ipnet::IpNet;
 use tokio::time::Instant;
 
 use self::changes::Changes;
-pub use self::routes::ipv4_ranges;
+pub use self::routes::{ipv4_gateways, ipv4_ranges};
 use crate::destination::guard::InterfaceAddress;
 
 /// How long a reading may stand without a word from the kernel: a bound for kernels that take a

@@ -20,6 +20,7 @@ use rustls_pki_types::{CertificateDer, pem::PemObject};
 use tokio::time::{self, Instant};
 
 use self::server::{Found, Server, Trouble};
+pub use self::system::name_servers;
 use crate::{
     config::{self, Upstream},
     destination::Name,
@@ -84,7 +85,7 @@ impl HickoryLookup {
         for upstream in &settings.servers {
             match upstream {
                 Upstream::System => {
-                    upstreams.extend(system::name_servers()?.into_iter().map(Upstream::Udp));
+                    upstreams.extend(name_servers()?.into_iter().map(Upstream::Udp));
                 }
                 Upstream::Udp(_) | Upstream::Tls { .. } | Upstream::Https { .. } => {
                     upstreams.push(upstream.clone());

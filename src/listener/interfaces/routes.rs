@@ -34,12 +34,27 @@ pub fn ipv4_ranges() -> io::Result<Vec<Ipv4Net>> {
     parse_ranges(&fs::read_to_string("/proc/net/route")?)
 }
 
+/// The gateways of the default IPv4 routes.
+///
+/// # Errors
+/// The table cannot be read, or a line of it is not one.
+pub fn ipv4_gateways() -> io::Result<Vec<Ipv4Addr>> {
+    parse_gateways(&fs::read_to_string("/proc/net/route")?)
+}
+
 /// A line of `/proc/net/route`.
 struct Ipv4Route<'a> {
     interface: &'a str,
     destination: Ipv4Addr,
+    gateway: Ipv4Addr,
     mask: Ipv4Addr,
     flags: u32,
+}
+
+impl Ipv4Route<'_> {
+    fn is_default(&self) -> bool {
+        u32::from(self.mask).count_ones() <= LONGEST_IPV4
+    }
 }
 
 /// A headline, then `Iface Destination Gateway Flags RefCnt Use Metric Mask ...`; addresses are
@@ -47,7 +62,7 @@ struct Ipv4Route<'a> {
 fn ipv4_routes(text: &str) -> impl Iterator<Item = io::Result<Ipv4Route<'_>>> {
     text.lines().skip(1).map(|line| {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [interface, destination, _, flags, _, _, _, mask, ..] = fields[..] else {
+        let [interface, destination, gateway, flags, _, _, _, mask, ..] = fields[..] else {
             return Err(malformed(line));
         };
         let number = |text| hexadecimal(text).map_err(|_| malformed(line));
@@ -55,6 +70,7 @@ fn ipv4_routes(text: &str) -> impl Iterator<Item = io::Result<Ipv4Route<'_>>> {
         Ok(Ipv4Route {
             interface,
             destination: address(destination)?,
+            gateway: address(gateway)?,
             mask: address(mask)?,
             flags: number(flags)?,
         })
@@ -64,13 +80,16 @@ fn ipv4_routes(text: &str) -> impl Iterator<Item = io::Result<Ipv4Route<'_>>> {
 fn parse_ipv4(text: &str) -> io::Result<BTreeSet<String>> {
     ipv4_routes(text)
         .filter_map(|route| match route {
-            Ok(route) => {
-                let is_default = u32::from(route.mask).count_ones() <= LONGEST_IPV4;
-                uplink(route.interface, is_default, route.flags)
-            }
+            Ok(route) => uplink(route.interface, route.is_default(), route.flags),
             Err(error) => Some(Err(error)),
         })
         .collect()
+}
+
+fn parse_gateways(text: &str) -> io::Result<Vec<Ipv4Addr>> {
+    let routes =
+        ipv4_routes(text).filter(|route| route.as_ref().map_or(true, Ipv4Route::is_default));
+    routes.map(|route| Ok(route?.gateway)).collect()
 }
 
 fn parse_ranges(text: &str) -> io::Result<Vec<Ipv4Net>> {
@@ -179,6 +198,15 @@ mod tests {
             parse_ipv4(&format!("{HEADLINE}\n")).unwrap(),
             BTreeSet::new()
         );
+    }
+
+    #[test]
+    fn gateways_are_those_of_default_routes() {
+        let routes = "eth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n\
+                      eth0\t0000000A\t020200C0\t0003\t0\t0\t0\t000000FF\t0\t0\t0\n";
+        let gateways = parse_gateways(&format!("{HEADLINE}\n{routes}")).unwrap();
+        assert_eq!(gateways, [Ipv4Addr::new(192, 0, 2, 1)]);
+        assert_eq!(parse_gateways(HEADLINE).unwrap(), Vec::<Ipv4Addr>::new());
     }
 
     #[test]

@@ -13,7 +13,10 @@ const PATH: &str = "/etc/resolv.conf";
 const PORT: u16 = 53;
 
 /// The system's name servers, in order.
-pub(super) fn name_servers() -> Result<Vec<SocketAddr>, LookupSetupError> {
+///
+/// # Errors
+/// The file cannot be read, or names none.
+pub fn name_servers() -> Result<Vec<SocketAddr>, LookupSetupError> {
     let text = fs::read_to_string(PATH)
         .map_err(|error| LookupSetupError(format!("resolver.servers: {PATH}: {error}")))?;
     let servers = parse(&text);
