@@ -46,6 +46,7 @@ use self::{
     spec::RunSpec,
 };
 pub use self::{
+    execution::runtime_escapes,
     input::InputError,
     io::{Io, Stop},
     ledger::LedgerError,

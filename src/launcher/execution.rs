@@ -7,6 +7,8 @@ mod pump;
 mod setup;
 mod watch;
 
+pub use self::advice::runtime_escapes;
+
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;

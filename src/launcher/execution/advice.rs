@@ -26,14 +26,7 @@ pub(super) fn warnings(spec: &RunSpec, image: &Image, engine: &Engine) -> Vec<St
             ));
         }
     }
-    if let Some(version) = engine.runtime_version.as_deref()
-        && is_escapable(version)
-    {
-        warnings.push(format!(
-            "runc {version} has known escapes (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881); \
-             update it to 1.2.8, 1.3.3, 1.4.0 or later, unless your distribution has fixed it"
-        ));
-    }
+    warnings.extend(engine.runtime_version.as_deref().and_then(runtime_escapes));
     if engine.kind == EngineKind::Podman && is_silent_on_memory(&engine.version) {
         warnings.push(format!(
             "Podman {} does not say when the kernel kills for memory (5.0 does): such an end reads \
@@ -59,6 +52,16 @@ pub(super) fn warnings(spec: &RunSpec, image: &Image, engine: &Engine) -> Vec<St
         warnings.push("--dangerously-allow-network is in force".to_owned());
     }
     warnings
+}
+
+/// What is known of a release of runc that lets a sandbox out.
+pub fn runtime_escapes(version: &str) -> Option<String> {
+    is_escapable(version).then(|| {
+        format!(
+            "runc {version} has known escapes (CVE-2025-31133, CVE-2025-52565, CVE-2025-52881); \
+             update it to 1.2.8, 1.3.3, 1.4.0 or later, unless your distribution has fixed it"
+        )
+    })
 }
 
 /// Whether a reference names one image for ever: by digest, or by id.

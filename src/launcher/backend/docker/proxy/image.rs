@@ -30,7 +30,10 @@ struct Binary {
 
 impl Docker {
     /// The id of our own image, imported where the engine lacks it.
-    pub(in super::super) async fn own_image(&self) -> Result<String, BackendError> {
+    ///
+    /// # Errors
+    /// The binary is none that an image can be made of, or the engine refuses.
+    pub async fn own_image(&self) -> Result<String, BackendError> {
         self.own_image_and_name().await.map(|(id, _)| id)
     }
 
