@@ -4,6 +4,7 @@ mod admin;
 mod check;
 mod completions;
 mod config_file;
+mod doctor;
 mod down;
 mod engine;
 mod health;
@@ -11,6 +12,7 @@ mod hold;
 mod json;
 mod logs;
 mod man;
+mod probe;
 mod progress;
 mod run;
 mod runtime;
@@ -128,6 +130,8 @@ enum Command {
     Check(check::CheckArgs),
     /// Show the audit log: what was let through, what was refused and why.
     Logs(Box<logs::LogsArgs>),
+    /// Prove from inside of a sandbox that every boundary holds on this host.
+    Doctor(doctor::DoctorArgs),
     /// Ask a running proxy whether it is healthy.
     Health(health::HealthArgs),
     /// Make one call of the admin socket.
@@ -139,6 +143,9 @@ enum Command {
     /// Do nothing until SIGTERM or SIGINT: what keeps a run's volumes mounted.
     #[command(hide = true)]
     Hold,
+    /// Try from inside of a sandbox what must fail there, for `doctor`.
+    #[command(hide = true)]
+    Probe(probe::ProbeArgs),
 }
 
 /// A failure whose exit code is not 70.
@@ -223,11 +230,13 @@ fn dispatch(
         Command::Down(args) => down::run(args, environment, out),
         Command::Check(args) => check::run(args, environment, out, err),
         Command::Logs(args) => logs::run(args, environment, out, err),
+        Command::Doctor(args) => doctor::run(args, environment, out),
         Command::Health(args) => health::run(args, out),
         Command::Admin(args) => admin::run(args, out),
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
         Command::Hold => hold::run(),
+        Command::Probe(args) => probe::run(args, out),
     }
 }
 

@@ -32,6 +32,9 @@ pub mod app;
 // launcher: what was asked becomes a plan, and a backend applies it.
 pub mod launcher;
 
+// doctor: whether the boundaries hold on this host.
+pub mod doctor;
+
 // review: what a log says after the fact.
 pub mod review;
 

@@ -32,6 +32,11 @@ const LAYERS: &[(&str, &str, &str)] = &[
         "crate::resolver crate::intercept crate::egress crate::dns crate::proxy crate::app",
     ),
     (
+        "doctor",
+        "doctor",
+        "crate::intercept crate::egress crate::dns crate::proxy crate::app",
+    ),
+    (
         "review",
         "review",
         "crate::resolver crate::intercept crate::egress crate::dns crate::proxy crate::admin crate::app \

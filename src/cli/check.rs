@@ -2,7 +2,7 @@
 
 mod compare;
 mod judge;
-mod report;
+pub(super) mod report;
 
 #[cfg(test)]
 mod tests;

@@ -12,7 +12,7 @@ use super::{Environment, config_file, engine, runtime::block_on, signals::Signal
 use crate::{
     config,
     launcher::{
-        Io, LaunchError, Launcher, Settings, Stop,
+        Io, LaunchError, Launcher, Settings,
         backend::{Backend as _, EngineKind},
     },
     record::{
@@ -70,7 +70,7 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<(RunRecor
     let record = args.record.clone().or(defaults.record);
     let settings = Settings::of_this_process(defaults.pool, record).map_err(LaunchError::State)?;
     block_on(async {
-        let stop = stop_by(Signals::catch()?);
+        let stop = Signals::catch()?.into_stop();
         let backend = engine::connect(&args.engine, environment, loaded.as_ref()).await?;
         let engine = backend.engine().kind;
         let launcher = Launcher::new(backend, settings);
@@ -81,18 +81,6 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<(RunRecor
         shown.finish(&record).await;
         Ok((record, engine))
     })
-}
-
-/// The first signal, as a wish to stop.
-fn stop_by(mut signals: Signals) -> Stop {
-    let (send, stop) = Stop::channel();
-    let wait = async move {
-        let number = signals.next().await.as_raw_value();
-        // Nobody listens any more where the run has ended.
-        send.send(u8::try_from(number).ok()).ok();
-    };
-    crate::drain::Tasks::new().spawn(wait);
-    stop
 }
 
 /// Prints the record where it was asked for, and what went wrong.

@@ -4,6 +4,8 @@ use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::{drain::Tasks, launcher::Stop};
+
 /// SIGHUP, SIGINT and SIGTERM, caught from its making on.
 pub(super) struct Signals {
     hangup: Signal,
@@ -28,5 +30,17 @@ impl Signals {
             _ = self.interrupt.recv() => SignalKind::interrupt(),
             _ = self.terminate.recv() => SignalKind::terminate(),
         }
+    }
+
+    /// The first one, as a wish to stop.
+    pub(super) fn into_stop(mut self) -> Stop {
+        let (send, stop) = Stop::channel();
+        let wait = async move {
+            let number = self.next().await.as_raw_value();
+            // Nobody listens any more where the run has ended.
+            send.send(u8::try_from(number).ok()).ok();
+        };
+        Tasks::new().spawn(wait);
+        stop
     }
 }

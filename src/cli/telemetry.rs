@@ -40,7 +40,9 @@ impl Telemetry {
             | Command::Admin(_)
             | Command::Completions(_)
             | Command::Man(_)
-            | Command::Hold => "warn",
+            | Command::Doctor(_)
+            | Command::Hold
+            | Command::Probe(_) => "warn",
         };
         let written = cli.log_level.as_deref().or(environment.log.as_deref());
         Ok(Self {

@@ -7,6 +7,7 @@ mod backend;
 mod containment;
 mod demo;
 mod docker;
+mod doctor;
 mod image;
 mod podman;
 mod run;

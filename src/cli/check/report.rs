@@ -241,7 +241,7 @@ pub(super) fn word(decision: Decision) -> &'static str {
 }
 
 /// A table without lines that never wraps, so that it can be cut by columns as well as read.
-pub(super) fn plain_table(colour: bool) -> Table {
+pub(in crate::cli) fn plain_table(colour: bool) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     if colour {
@@ -253,7 +253,7 @@ pub(super) fn plain_table(colour: bool) -> Table {
     table
 }
 
-pub(super) fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+pub(in crate::cli) fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim())?;
     }
