@@ -188,6 +188,7 @@ impl AuditLog {
             Notice::Start { .. }
             | Notice::Reload { .. }
             | Notice::RunStart { .. }
+            | Notice::RunChange { .. }
             | Notice::RunExpired { .. } => {}
         }
         let mut line = Vec::with_capacity(LINE);

@@ -350,6 +350,13 @@ pub enum Notice {
         /// Its own list, as patterns.
         allow: Vec<String>,
     },
+    /// The registration of a run was changed: what follows is judged by the new one.
+    RunChange {
+        /// Whom it is about; `client` is its first source.
+        subject: Subject,
+        /// Its own list from now on.
+        allow: Vec<String>,
+    },
     /// A run was removed.
     RunEnd {
         /// Whom it is about.

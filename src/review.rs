@@ -17,10 +17,19 @@ pub mod summary;
 pub mod verify;
 
 pub use crate::audit::lines::{Extent, Lines, RawLine};
+use crate::record::encode;
+
+/// The longest name that is kept, in bytes.
+const MAX_NAME: usize = 255;
 
 /// `1 event`, `2 events`.
 pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
+}
+
+/// Text of others as it is kept: a line may hold a megabyte of it.
+pub(crate) fn name(text: &str) -> String {
+    encode::clipped(text, MAX_NAME).to_string()
 }

@@ -225,17 +225,13 @@ impl RunTable {
                 .unwrap_or_default(),
             registration,
         });
-        if before.is_none() {
-            audit.notice(&Notice::RunStart {
-                subject: run.subject(),
-                allow: run
-                    .registration
-                    .allow
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect(),
-            })?;
-        }
+        let subject = run.subject();
+        let allow = run.registration.allow.iter().map(ToString::to_string);
+        let allow = allow.collect();
+        audit.notice(&match before {
+            None => Notice::RunStart { subject, allow },
+            Some(_) => Notice::RunChange { subject, allow },
+        })?;
         let mut runs = table.runs.clone();
         runs.insert(run.id().clone(), run);
         self.table.store(Arc::new(Table::new(runs)));

@@ -267,6 +267,10 @@ impl Serialize for NoticeView<'_> {
                 head(&mut map, "run_start", *id, subject)?;
                 map.serialize_entry("allow", &ClipAll(allow))?;
             }
+            Notice::RunChange { subject, allow } => {
+                head(&mut map, "run_change", *id, subject)?;
+                map.serialize_entry("allow", &ClipAll(allow))?;
+            }
             Notice::RunEnd { subject, cut } => {
                 head(&mut map, "run_end", *id, subject)?;
                 map.serialize_entry("cut", cut)?;

@@ -229,8 +229,7 @@ impl Filter {
         let met = decided
             .as_ref()
             .map_or_else(Met::default, |decided| decided.met);
-        let cut = verdicts.contains(&Verdict::Denied)
-            && line.text(&self.fields.outcome) == Some(b"refused");
+        let cut = verdicts.contains(&Verdict::Denied) && line.text(&self.fields.reason).is_some();
         let verdict = verdicts.is_empty() || met.verdict || cut;
         let reason = reasons.is_empty() || met.reason || self.has_reason(line);
         let about = decided.map_or((None, false), |decided| (decided.target, decided.passed));

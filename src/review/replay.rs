@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use self::side::{Asked, Side, UnknownRun};
-use super::judge::Judged;
+use super::{judge::Judged, name};
 use crate::{
     config::Config,
     policy::{Decision, Reason},
@@ -159,7 +159,7 @@ impl<'c> Replay<'c> {
     /// Takes the next line of the log.
     pub fn line(&mut self, line: &Line) {
         match line.event.as_str() {
-            "run_start" => self.sides().for_each(|side| side.start(line)),
+            "run_start" | "run_change" => self.sides().for_each(|side| side.start(line)),
             "run_end" => self.sides().for_each(|side| side.end(line)),
             "decision" | "dns" => self.event(line),
             _ => {}
@@ -210,7 +210,7 @@ impl<'c> Replay<'c> {
         add(&mut self.counts.judged, count);
         add(self.counts.of(old.decision, new.decision), count);
         if old.decision != new.decision {
-            let profile = line.profile.clone();
+            let profile = line.profile.as_deref().map(name);
             self.note(
                 line,
                 Key {
@@ -237,7 +237,7 @@ impl<'c> Replay<'c> {
         add(&mut tally.count, count);
         tally.last = tally.last.max(line.ts);
         if let Some(run) = line.run.as_ref().filter(|_| tally.runs.len() < MOST_RUNS) {
-            tally.runs.insert(run.clone());
+            tally.runs.insert(name(run));
         }
     }
 }

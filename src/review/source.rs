@@ -125,6 +125,19 @@ impl Source {
         }
     }
 
+    /// Whether it may be the continuation of an older file: a rotated one, one that has rotated
+    /// files beside it, or what cannot be told.
+    pub(super) fn may_follow(&self) -> bool {
+        match self {
+            Self::Stdin => true,
+            Self::Part { log, path, .. } => log != path,
+            Self::File(path) => {
+                let has_older = rotated::of(path).is_ok_and(|older| !older.is_empty());
+                has_older || rotated::is_one(path)
+            }
+        }
+    }
+
     /// Whether it can be read a second time.
     pub(super) fn is_lasting(&self) -> bool {
         match self {

@@ -18,12 +18,12 @@ pub use self::{
     evidence::Evidence,
     finding::{Finding, FindingKind},
 };
-use super::{exchanges::Target, judge::Judged};
+use super::{exchanges::Target, judge::Judged, name};
 use crate::{
     config::{Config, is_profile_name},
     destination::{Destination, Host, Name, Scheme},
     policy::{Decision, HostPattern, Pattern, Ports, Reason},
-    record::{Line, MAX_FIELD, encode::clipped},
+    record::Line,
 };
 
 /// The most destinations that are told apart; refusals of others are counted.
@@ -115,11 +115,7 @@ impl Suggest {
                         self.want(Owner::Profile(profile.clone()), wanted, line);
                     }
                     Some(odd) => {
-                        let finding = Finding::new(
-                            FindingKind::OddProfile,
-                            clipped(odd, MAX_FIELD).to_string(),
-                            "",
-                        );
+                        let finding = Finding::new(FindingKind::OddProfile, name(odd), "");
                         self.find(finding, &Evidence::of(line));
                     }
                 }
@@ -232,9 +228,10 @@ impl Suggest {
             let why = error.to_string();
             return Some(Finding::new(FindingKind::NeverAllowed, about, &why));
         }
-        if let Host::Name(name) = &destination.host
-            && name.is_special()
-        {
+        let Host::Name(name) = &destination.host else {
+            return Some(Finding::new(FindingKind::IpLiteral, about, ""));
+        };
+        if name.is_special() {
             let zone = name.special_zone().unwrap_or_default();
             return Some(Finding::new(FindingKind::LocalName, about, zone));
         }

@@ -12,7 +12,10 @@ use super::{
     Extent, RawLine,
     source::{Source, SourceError},
 };
-use crate::{audit::chain::Chain, record::Link};
+use crate::{
+    audit::chain::Chain,
+    record::{Line, Link},
+};
 
 /// Lines that are named one by one among those that are no records.
 const NAMED: usize = 5;
@@ -93,6 +96,7 @@ impl Verifier {
             last: None,
             proof: Proof {
                 files: names.map(FileProof::of).collect(),
+                may_follow: sources.first().is_none_or(Source::may_follow),
                 ..Proof::default()
             },
         }
@@ -129,7 +133,6 @@ impl Verifier {
             (Some(Link::FIRST), Beginning::Nowhere) => *begins = Beginning::First,
             (Some(found), Beginning::Nowhere) => {
                 *begins = Beginning::After(found);
-                self.see(found);
             }
             (Some(found), Beginning::Unchained) if found == expected => {
                 *begins = Beginning::Bound;
@@ -145,7 +148,13 @@ impl Verifier {
                     self.chain = Chain::after(Link::FIRST);
                 }
             }
-            (None, Beginning::First | Beginning::After(_) | Beginning::Bound) => {}
+            // Security: what the proxy writes names the line before it, and what was torn is no
+            // whole record.
+            (None, Beginning::First | Beginning::After(_) | Beginning::Bound) => {
+                if line.extent == Extent::Whole && Line::parse(line.bytes).is_ok() {
+                    return Err(lost(expected, Cause::Foreign));
+                }
+            }
         }
         self.proof.count(at, line);
         Ok(())

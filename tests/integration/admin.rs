@@ -229,6 +229,7 @@ fn a_run_reaches_its_own_list_for_exactly_its_life() {
     let last = world.proxy.events("decision").pop().unwrap();
     assert_eq!(last["reason"], "unknown_client");
     assert_eq!(world.proxy.events("run_start").len(), 1);
+    assert_eq!(world.proxy.events("run_change").len(), 1);
     assert_eq!(world.proxy.events("run_end").len(), 1);
 }
 

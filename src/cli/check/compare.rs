@@ -36,6 +36,9 @@ struct Comparison<'a> {
     /// Patterns that lead to another decision; none without `--diff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     patterns: Option<Vec<PatternChange>>,
+    /// Every setting that differs, in words; none without `--diff`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settings: Option<Vec<String>>,
     /// What the log comes to; none without `--replay`.
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<Replayed>,
@@ -74,12 +77,15 @@ pub(super) fn run(
     let patterns = old_config
         .as_ref()
         .map(|old| difference::patterns(old, &new_config));
+    let settings = old_config.as_ref().map(|old| old.changes(&new_config));
     let changed = replay.iter().any(|replayed| !replayed.changes.is_empty())
-        || patterns.iter().any(|patterns| !patterns.is_empty());
+        || patterns.iter().any(|patterns| !patterns.is_empty())
+        || settings.iter().any(|settings| !settings.is_empty());
     let comparison = Comparison {
         old: old.as_deref(),
         new: &new,
         patterns,
+        settings,
         replay,
     };
     if args.json {
@@ -119,6 +125,9 @@ impl Comparison<'_> {
     fn print(&self, colour: bool, out: &mut dyn Write) -> io::Result<()> {
         if let Some(patterns) = &self.patterns {
             print_patterns(patterns, colour, out)?;
+        }
+        for setting in self.settings.iter().flatten() {
+            writeln!(out, "{setting}")?;
         }
         if let Some(replayed) = &self.replay {
             if self.patterns.is_some() {
@@ -230,7 +239,7 @@ fn print_counts(counts: &Counts, out: &mut dyn Write) -> io::Result<()> {
         ),
         (
             unknown_run,
-            "are of runs whose start is not in the log, so their own list is unknown",
+            "are of runs whose own list is not in the log, or not the whole of it",
         ),
         (
             without_destination,

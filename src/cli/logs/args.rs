@@ -85,8 +85,8 @@ pub(crate) struct ProofArgs {
     /// it was, or nothing is proven.
     #[arg(long, conflicts_with_all = ["ConditionArgs", "follow", "tail", "summary", "suggest"])]
     pub(crate) verify: bool,
-    /// With --verify: a head that was noted before (`eclusa admin GET /v1/audit`). Nothing up to it
-    /// was cut off.
+    /// With --verify: a head that was noted before (`eclusa admin GET /v1/audit`). The log still has
+    /// its line, so nothing was cut off the end since.
     #[arg(long, value_name = "LINK", requires = "verify")]
     pub(crate) head: Option<Link>,
 }

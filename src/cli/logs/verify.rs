@@ -95,17 +95,34 @@ fn verdict(proof: &Proof) -> String {
             "not proven: no line names the one before it, as in a log of an earlier version"
                 .to_owned()
         }
-        Beginning::First | Beginning::After(_) | Beginning::Bound => format!(
-            "ok: {} in {}, none changed, removed or moved",
-            counted(proof.lines(), "line"),
-            counted(u64::try_from(proof.files.len()).unwrap_or(u64::MAX), "file"),
+        Beginning::After(_) if !proof.may_follow => {
+            "not proven: no rotated file could hold the line that the first one follows; the \
+             beginning was removed, or moved elsewhere"
+                .to_owned()
+        }
+        Beginning::After(_) => format!(
+            "ok from there on: {}, none changed, removed or moved; what stood before was rotated \
+             away, or is not among these files",
+            extent(proof)
         ),
+        Beginning::First | Beginning::Bound => {
+            format!("ok: {}, none changed, removed or moved", extent(proof))
+        }
     }
+}
+
+/// `59 lines in 1 file`.
+fn extent(proof: &Proof) -> String {
+    let (lines, files) = (proof.lines(), proof.files.len());
+    format!("{} in {}", counted(lines, "line"), counted(files, "file"))
 }
 
 fn print_break(proof: &Proof, broken: &Break, out: &mut dyn Write) -> io::Result<()> {
     let at = broken.at;
     writeln!(out, "broken: {}, byte {}", Place(proof, at), at.offset)?;
+    if broken.cause == Cause::Foreign {
+        return writeln!(out, "  {}", why(proof, broken));
+    }
     writeln!(out, "  it names     {}", broken.found)?;
     match broken.before {
         Some(before) => writeln!(
@@ -136,6 +153,11 @@ fn why(proof: &Proof, broken: &Break) -> String {
         Cause::Anew => "a chain begins anew: what stood before was taken away while the proxy did \
              not run, or the proxy writes to a stream"
             .to_owned(),
+        Cause::Foreign => {
+            "it is a whole record and names none before it: the proxy did not write it, or an \
+             earlier version did after this one"
+                .to_owned()
+        }
         Cause::Unbound => {
             "a line of an earlier version, before it in this file, was changed, removed or added"
                 .to_owned()
@@ -204,7 +226,7 @@ struct BreakReport<'p> {
     offset: u64,
     expected: Link,
     found: Link,
-    /// `lost`, `moved`, `anew` or `unbound`.
+    /// `lost`, `moved`, `anew`, `unbound` or `foreign`.
     cause: &'static str,
     why: String,
 }
@@ -250,6 +272,7 @@ impl<'p> Report<'p> {
                     Cause::Moved(_) => "moved",
                     Cause::Anew => "anew",
                     Cause::Unbound => "unbound",
+                    Cause::Foreign => "foreign",
                 },
                 why: why(proof, broken),
             }),

@@ -23,7 +23,6 @@ pub(super) struct Fields {
     pub(super) port: Field,
     pub(super) decision: Field,
     pub(super) reason: Field,
-    pub(super) outcome: Field,
     pub(super) name: Field,
 }
 
@@ -46,7 +45,6 @@ impl Default for Fields {
             port: field("\"port\":", |_| None),
             decision: field("\"decision\":\"", |line| line.decision.as_deref()),
             reason: field("\"reason\":\"", |line| line.reason.as_deref()),
-            outcome: field("\"outcome\":\"", |line| line.outcome.as_deref()),
             name: field("\"name\":\"", |line| line.name.as_deref()),
         }
     }
@@ -279,12 +277,7 @@ mod tests {
             let parsed = Line::parse(&line).unwrap();
             let (bytes, exact) = (Glance::at(&line).unwrap(), Glance::of(&parsed));
             let both = [&bytes, &exact];
-            for field in [
-                &fields.decision,
-                &fields.reason,
-                &fields.host,
-                &fields.outcome,
-            ] {
+            for field in [&fields.decision, &fields.reason, &fields.host] {
                 let [left, right] = both.map(|glance| glance.text(field));
                 assert_eq!(
                     left,

@@ -73,13 +73,18 @@ impl Columns {
                     line.changes.iter().map(|t| shown(t)).collect(),
                 )
             }
-            "run_start" => {
+            start @ ("run_start" | "run_change") => {
                 let allow = line.allow.iter().map(|pattern| shown(pattern));
                 let detail = match &*allow.collect::<Vec<_>>() {
                     [] => Vec::new(),
                     allow => vec![format!("allow {}", allow.join(" "))],
                 };
-                Self::of_proxy(line, "RUN-START", Tone::Plain, detail)
+                let verdict = if start == "run_start" {
+                    "RUN-START"
+                } else {
+                    "RUN-CHANGE"
+                };
+                Self::of_proxy(line, verdict, Tone::Plain, detail)
             }
             "run_end" => {
                 let cut = line.cut.filter(|cut| *cut > 0);

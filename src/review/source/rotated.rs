@@ -44,6 +44,28 @@ pub(super) fn of(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_values().map(|name| folder.join(name)).collect())
 }
 
+/// Whether the name of a file is one that rotations give.
+pub(super) fn is_one(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.unwrap_or_default();
+    let plain = COMPRESSED
+        .iter()
+        .find_map(|ending| name.strip_suffix(ending));
+    let name = plain.unwrap_or(name);
+    let ends_in_digits = |at: char| {
+        name.rsplit_once(at)
+            .is_some_and(|(_, end)| !end.is_empty() && end.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let has_date = |(stem, _): (&str, &str)| {
+        stem.rsplit_once('-')
+            .is_some_and(|(_, end)| date(end).is_some())
+    };
+    plain.is_some()
+        || ends_in_digits('.')
+        || ends_in_digits('-')
+        || name.rsplit_once('.').is_some_and(has_date)
+}
+
 /// The age of the file `other`, where it is a rotated one of the log `name`.
 fn age(name: &str, other: &str) -> Option<Age> {
     let other = COMPRESSED

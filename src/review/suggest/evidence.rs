@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::record::Line;
+use crate::{record::Line, review::name};
 
 /// Samples of each kind; what is beyond is not named.
 const MOST_SAMPLES: usize = 4;
@@ -34,16 +34,16 @@ pub struct Evidence {
 impl Evidence {
     /// One line of a log.
     pub(super) fn of(line: &Line) -> Self {
-        let set = |value: Option<String>| value.into_iter().collect();
-        let via = line.via.clone();
+        let set = |value: Option<&str>| value.map(name).into_iter().collect();
+        let via = line.via.as_deref();
         Self {
             count: line.count.unwrap_or(1),
             first: Some(line.ts),
             last: Some(line.ts),
-            reasons: set(line.reason.clone()),
-            via: set(via.or_else(|| (line.event == "dns").then(|| "dns".to_owned()))),
-            runs: set(line.run.clone()),
-            clients: set(line.client.map(|client| client.to_string())),
+            reasons: set(line.reason.as_deref()),
+            via: set(via.or_else(|| (line.event == "dns").then_some("dns"))),
+            runs: set(line.run.as_deref()),
+            clients: line.client.iter().map(ToString::to_string).collect(),
         }
     }
 

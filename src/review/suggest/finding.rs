@@ -6,7 +6,7 @@ use super::{Wanted, exact};
 use crate::{
     policy::{Pattern, Reason},
     record::Line,
-    review::exchanges::Target,
+    review::{exchanges::Target, name},
 };
 
 /// A kind of finding, the gravest first.
@@ -120,7 +120,7 @@ impl Finding {
         Self {
             kind,
             about,
-            detail: detail.to_owned(),
+            detail: name(detail),
         }
     }
 
@@ -168,11 +168,7 @@ impl Finding {
             },
         };
         let about = about.unwrap_or_else(|| reason.code().to_owned());
-        Self {
-            kind,
-            about,
-            detail,
-        }
+        Self::new(kind, about, &detail)
     }
 
     fn of_literal(about: Option<String>) -> Self {

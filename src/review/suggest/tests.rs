@@ -148,6 +148,7 @@ fn what_no_list_should_open_is_a_finding() {
                    "rule": "profiles.default.deny[0]"}),
             json!({"host": "metadata.google.internal"}),
             json!({"host": "db.corp"}),
+            json!({"host": "10.0.0.1", "port": 8443, "reason": "port_not_allowed"}),
             json!({"profile": null, "client": "10.7.0.1", "reason": "unknown_client"}),
             json!({"reason": "bad_request"}),
             json!({"event": "close", "decision": null, "reason": "not_tls", "outcome": "refused"}),
@@ -215,10 +216,15 @@ fn one_name_that_looks_like_data_bars_the_wildcard() {
     };
     let two = suggested(None, &names(&["4d5a90000300aa", "ffff0000b80000"]));
     assert_eq!(two.profiles.len(), 0);
-    let diluted = suggested(None, &names(&["a", "b", "c", "d", "4d5a90000300aa"]));
+    let mut diluted = names(&["4d5a90000300aa"]);
+    let connected = |label| json!({"host": format!("{label}.evil.example")});
+    diluted.extend(["a", "b", "c", "d"].map(connected));
+    diluted.extend(["x", "y", "z"].map(|label| json!({"host": format!("{label}.good.example")})));
+    diluted.push(json!({"host": "one.x.good.example"}));
+    let diluted = suggested(None, &diluted);
     let lines = patterns(&diluted.profiles["default"]);
-    assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines.iter().all(|line| !line.contains('*')), "{lines:?}");
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert_eq!(lines[4], "https://*.good.example");
     assert_eq!(
         kinds(&diluted),
         [(FindingKind::DataInNames, "1 name below evil.example")]

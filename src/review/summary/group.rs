@@ -10,12 +10,9 @@ use super::{
 use crate::{
     destination::Host,
     policy::Decision,
-    record::{Line, RunRecord, encode},
-    review::exchanges::Target,
+    record::{Line, RunRecord},
+    review::{exchanges::Target, name},
 };
-
-/// The longest name that is kept, in bytes.
-const MAX_NAME: usize = 255;
 
 /// How many of the slowest, of the largest, and of the samples are kept.
 const TOP: usize = 5;
@@ -148,7 +145,7 @@ impl Group {
             port: upstream.port(),
         });
         let target = target.cloned().or(address);
-        if line.outcome.as_deref() == Some("refused") {
+        if line.reason.is_some() {
             let refusal = Refusal {
                 host: target.as_ref().map(|target| target.host.to_string()),
                 port: target.as_ref().map(|target| target.port),
@@ -259,9 +256,4 @@ fn keep_top(
         top.insert(at, exchange.clone());
         top.truncate(TOP);
     }
-}
-
-/// Text of others, cut.
-fn name(text: &str) -> String {
-    encode::clipped(text, MAX_NAME).to_string()
 }

@@ -15,6 +15,8 @@ pub struct Proof {
     pub files: Vec<FileProof>,
     /// What the chain begins with.
     pub begins: Beginning,
+    /// Whether there may be older files than those that were read: the first is a rotated one.
+    pub may_follow: bool,
     /// Lines before the chain, of an earlier version.
     pub unchained: u64,
     /// The first of the lines that are in the chain and no records.
@@ -97,13 +99,16 @@ pub enum Cause {
     Anew,
     /// A line of an earlier version, before the chain, was changed, removed or added.
     Unbound,
+    /// A whole record names none before it: the proxy did not write it.
+    Foreign,
 }
 
 impl Proof {
     /// Whether every line is proven to be as it was written.
     pub fn is_whole(&self) -> bool {
         let is_chained = match self.begins {
-            Beginning::First | Beginning::After(_) | Beginning::Bound => true,
+            Beginning::First | Beginning::Bound => true,
+            Beginning::After(_) => self.may_follow,
             Beginning::Nowhere | Beginning::Unchained => false,
         };
         is_chained && self.broken.is_none() && self.missing.is_none()
@@ -148,6 +153,7 @@ impl Default for Proof {
         Self {
             files: Vec::new(),
             begins: Beginning::Nowhere,
+            may_follow: true,
             unchained: 0,
             torn: Vec::new(),
             torn_count: 0,

@@ -46,7 +46,7 @@ fn proven(files: &[&[Vec<u8>]], wanted: Option<Link>) -> Proof {
         .iter()
         .enumerate()
         .map(|(number, lines)| {
-            let path = folder.path().join(number.to_string());
+            let path = folder.path().join(format!("log.{number}"));
             fs::write(&path, lines.concat()).unwrap();
             Source::named(&path).unwrap()
         })
@@ -194,9 +194,35 @@ fn only_a_head_tells_that_lines_were_cut_off_the_end() {
         let wanted = head(&lines[..before]);
         assert!(proven(&[&lines], Some(wanted)).is_whole(), "{before}");
     }
-    // Its line was rotated away, and the first that is there names it.
-    assert!(proven(&[&lines[2..]], Some(head(&lines[..2]))).is_whole());
+    // The first line that is there names it, and that is no line.
+    assert!(!proven(&[&lines[2..]], Some(head(&lines[..2]))).is_whole());
     assert!(!proven(&[&lines[2..]], Some(head(&lines[..1]))).is_whole());
+}
+
+#[test]
+fn a_log_without_rotated_files_begins_with_its_first_line() {
+    let lines = chained(4);
+    let folder = TempDir::new().unwrap();
+    let log = folder.path().join("log");
+    fs::write(&log, lines[1..].concat()).unwrap();
+    let alone = |sources: Vec<Source>| verify(&sources, None, plainly).unwrap().is_whole();
+    assert!(!alone(Source::log(&log).unwrap()));
+    assert!(!alone(vec![Source::named(&log).unwrap()]));
+    // There it may have been rotated away.
+    fs::write(folder.path().join("log.1"), &lines[0]).unwrap();
+    assert!(alone(vec![Source::named(&log).unwrap()]));
+    assert!(alone(Source::log(&log).unwrap()));
+    for (name, may_be) in [
+        ("log.3", true),
+        ("log-20260102", true),
+        ("log-20260102.gz", true),
+        ("other-20260102.jsonl", true),
+        ("third.jsonl", false),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, lines[1..].concat()).unwrap();
+        assert_eq!(alone(vec![Source::named(&path).unwrap()]), may_be, "{name}");
+    }
 }
 
 #[test]
@@ -257,9 +283,13 @@ fn a_log_of_an_earlier_version_is_bound_where_the_chain_begins() {
     }
     // The newest file was empty at the upgrade.
     assert_eq!(broken(&[&before, &lines[3..]]), None);
-    // An earlier version again, for a while.
+    // An earlier version again, for a while, or somebody else: nobody can tell.
     let again = go_on([&lines[..], &[old(4)]].concat(), 2);
-    assert_eq!(broken(&[&again]), None);
+    assert_eq!(broken(&[&again]), Some((0, 6, Cause::Foreign)));
+    assert_eq!(
+        broken(&[&[&lines[..], &[old(4)]].concat()]),
+        Some((0, 6, Cause::Foreign))
+    );
 }
 
 #[test]
