@@ -2,17 +2,21 @@
 
 use std::{
     collections::BTreeMap,
-    process::Command,
+    process::{Command, Stdio},
     sync::PoisonError,
     time::{Duration, SystemTime},
 };
 
-use eclusa::doctor::Probe;
+use eclusa::doctor::{
+    Ground, Observation, Probe,
+    judge::{Finding, Verdict, judge},
+    probe::Orders,
+};
 use serde_json::{Value, json};
 
 use crate::{
-    docker::{PROXY, attempt, docker},
-    run::Launcher,
+    docker::{AGENT_IMAGE, PROXY, attempt, docker},
+    run::{Launcher, binary, engine_socket},
 };
 
 /// What it exits with and prints. Other runs come and go meanwhile.
@@ -127,6 +131,89 @@ fn a_network_as_the_readme_makes_it_leaves_only_the_neighbour_open() {
     verdicts.retain(|_, verdict| verdict != "held");
     assert!(verdicts.is_empty(), "{report:#}");
     assert_eq!(code, Some(0));
+}
+
+/// What such a container is open to; a tmpfs of the engine's and processes of the container's own are
+/// as they would be in a sandbox.
+const OPEN: &[Probe] = &[
+    Probe::Gateway,
+    Probe::RawSockets,
+    Probe::OtherSockets,
+    Probe::Identity,
+    Probe::Capabilities,
+    Probe::NoNewPrivileges,
+    Probe::Seccomp,
+    Probe::Namespaces,
+    Probe::Mounts,
+    Probe::MemoryPrograms,
+    Probe::KernelSettings,
+    Probe::MaskedPaths,
+    Probe::Devices,
+    Probe::EngineSockets,
+    Probe::RootFileSystem,
+    Probe::NoExec,
+    Probe::Room,
+    Probe::FileCount,
+    Probe::Environment,
+    Probe::HostAliases,
+    Probe::CoreDumps,
+    Probe::OpenFiles,
+    Probe::FileSize,
+    Probe::Pids,
+    Probe::Memory,
+];
+
+/// What the probes tell of a container that is given what no sandbox has.
+fn probed_in_the_open() -> Vec<Observation> {
+    let orders = Orders {
+        ground: Ground::None,
+        host: Vec::new(),
+        link_local: Vec::new(),
+        listener: (9, 9),
+        name_servers: Vec::new(),
+        neighbour: Vec::new(),
+        rooms: vec![("/var/tmp".to_owned(), 4 * 1024 * 1024)],
+        memory: 64 * 1024 * 1024,
+    };
+    let program = format!("{}:/eclusa:ro", binary().display());
+    let socket = format!("--volume={}:/run/docker.sock", engine_socket().display());
+    let mut run = Command::new("docker");
+    run.args(["run", "--rm", "--interactive", "--user=0", "--volume"])
+        .args([&program, "--security-opt=seccomp=unconfined"])
+        .args(["--env=SECRET=x", "--add-host=host.example:192.0.2.1"])
+        .args([
+            "--ulimit=core=-1",
+            "--device=/dev/kmsg",
+            "--cap-add=SYS_ADMIN",
+        ])
+        .args([
+            "--security-opt=systempaths=unconfined",
+            "--tmpfs=/workspace",
+        ])
+        .args([&socket])
+        .args([AGENT_IMAGE, "/eclusa", "probe", "all"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    serde_json::to_writer(&mut input, &orders).unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    told.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn a_container_with_nothing_held_back_holds_nothing() {
+    let seen = probed_in_the_open();
+    let held: Vec<Finding> = judge(Ground::None, OPEN, &seen)
+        .into_iter()
+        .filter(|finding| finding.verdict == Verdict::Held || finding.observations.is_empty())
+        .collect();
+    assert!(held.is_empty(), "{held:#?}");
 }
 
 #[test]

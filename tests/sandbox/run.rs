@@ -336,7 +336,7 @@ pub(crate) fn finish_record(running: Running, input: &[u8]) -> Ran {
 }
 
 /// The binary under test: the static one that `make sandbox` names, where a run needs our image.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     env::var_os("ECLUSA_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_eclusa").into(), PathBuf::from)
 }
 

@@ -179,7 +179,6 @@ fn memory_program(notes: &mut Notes<'_>) -> io::Result<()> {
 pub(super) fn leave_namespaces(notes: &mut Notes<'_>) -> io::Result<()> {
     let mut tell =
         |what, result: Result<(), Errno>| notes.tell_call(Probe::Namespaces, what, "done", result);
-    tell("chroot".to_owned(), chroot("/tmp"))?;
     tell("sethostname".to_owned(), sethostname(b"sandbox"))?;
     for name in ["net", "mnt", "pid", "uts"] {
         let entered = match File::open(format!("/proc/1/ns/{name}")) {
@@ -201,5 +200,6 @@ pub(super) fn leave_namespaces(notes: &mut Notes<'_>) -> io::Result<()> {
         let left = thread::unshare(flag);
         tell(format!("unshare {name}"), left)?;
     }
-    Ok(())
+    // Last, since it changes what the paths above lead to.
+    tell("chroot".to_owned(), chroot("/tmp"))
 }
