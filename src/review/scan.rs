@@ -11,7 +11,7 @@ use super::{
 use crate::record::Line;
 
 /// Gives every event of `sources` to `take`, in their order; what is no record is a fault, and runs
-/// of the launcher's own record file are passed over. `through` sees the bytes of a file as they
+/// of the launcher's own record file are passed over and counted. `through` sees the bytes of a file as they
 /// are read.
 ///
 /// # Errors
@@ -21,7 +21,8 @@ pub fn events(
     faults: &mut Faults,
     through: impl Fn(File) -> Box<dyn Read>,
     mut take: impl FnMut(&Line),
-) -> Result<(), SourceError> {
+) -> Result<u64, SourceError> {
+    let mut runs = 0;
     for source in sources {
         let mut lines = source.open_through(&through)?;
         loop {
@@ -35,10 +36,10 @@ pub fn events(
             }
             match Entry::parse(line.bytes) {
                 Ok(Entry::Event(event)) => take(&event),
-                Ok(Entry::Run(_)) => {}
+                Ok(Entry::Run(_)) => runs += 1,
                 Err(error) => faults.add(source, &line, Some(&error)),
             }
         }
     }
-    Ok(())
+    Ok(runs)
 }

@@ -23,7 +23,7 @@ use crate::{
     config::{Config, is_profile_name},
     destination::{Destination, Host, Name, Scheme},
     policy::{Decision, HostPattern, Pattern, Ports, Reason},
-    record::Line,
+    record::{Line, RunRecord},
 };
 
 /// The most destinations that are told apart; refusals of others are counted.
@@ -109,14 +109,15 @@ impl Suggest {
         self.refusals = self.refusals.saturating_add(line.count.unwrap_or(1));
         match (reason, wanted(line)) {
             (Reason::NotAllowlisted | Reason::PortNotAllowed, Some(wanted)) => {
+                let evidence = Evidence::of(line);
                 match &line.profile {
-                    None => self.want(Owner::Runs, wanted, line),
+                    None => self.wish(Owner::Runs, wanted, &evidence),
                     Some(profile) if is_profile_name(profile) => {
-                        self.want(Owner::Profile(profile.clone()), wanted, line);
+                        self.wish(Owner::Profile(profile.clone()), wanted, &evidence);
                     }
                     Some(odd) => {
                         let finding = Finding::new(FindingKind::OddProfile, name(odd), "");
-                        self.find(finding, &Evidence::of(line));
+                        self.find(finding, &evidence);
                     }
                 }
             }
@@ -124,6 +125,32 @@ impl Suggest {
                 let finding = Finding::of(*reason, line, (wanted.as_ref(), target));
                 self.find(finding, &Evidence::of(line));
             }
+        }
+    }
+
+    /// Takes a run of the launcher's record file: what its network summary says was refused.
+    pub fn run(&mut self, record: &RunRecord) {
+        let owner = match record
+            .profile
+            .as_deref()
+            .filter(|name| is_profile_name(name))
+        {
+            Some(profile) => Owner::Profile(profile.to_owned()),
+            None => Owner::Runs,
+        };
+        for line in record.network.iter().flat_map(|network| &network.denied) {
+            self.refusals = self.refusals.saturating_add(line.count);
+            let host = line.host.as_deref().and_then(|host| Host::parse(host).ok());
+            let is_wish = matches!(line.reason, Reason::NotAllowlisted | Reason::PortNotAllowed);
+            let (true, Some(host), Some(port)) = (is_wish, host, line.port) else {
+                continue;
+            };
+            let scheme = match port {
+                80 => Scheme::Http,
+                _ => Scheme::Https,
+            };
+            let wanted = Wanted::Exchange(Destination { scheme, host, port });
+            self.wish(owner.clone(), wanted, &Evidence::of_run(record, line));
         }
     }
 
@@ -167,13 +194,13 @@ impl Suggest {
         suggestions
     }
 
-    fn want(&mut self, owner: Owner, wanted: Wanted, line: &Line) {
+    fn wish(&mut self, owner: Owner, wanted: Wanted, evidence: &Evidence) {
         let key = (owner, wanted);
         if self.wanted.len() >= MOST_DESTINATIONS && !self.wanted.contains_key(&key) {
-            self.untold = self.untold.saturating_add(line.count.unwrap_or(1));
+            self.untold = self.untold.saturating_add(evidence.count);
             return;
         }
-        self.wanted.entry(key).or_default().add(&Evidence::of(line));
+        self.wanted.entry(key).or_default().add(evidence);
     }
 
     fn find(&mut self, finding: Finding, evidence: &Evidence) {

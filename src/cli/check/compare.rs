@@ -15,7 +15,10 @@ use super::{
 };
 use crate::{
     cli::{CliError, Environment, config_file, json::json, logs, progress::Progress},
-    record::escape::{Layout, escaped},
+    record::{
+        Line,
+        escape::{Layout, escaped},
+    },
     review::{
         counted,
         difference::{self, PatternChange},
@@ -116,8 +119,16 @@ fn replayed(
 ) -> anyhow::Result<Replayed> {
     let mut faults = Faults::default();
     let watch = |file| progress.watch(file);
-    scan::events(sources, &mut faults, watch, |line| replay.line(line)).map_err(logs::usage)?;
+    let take = |line: &Line| replay.line(line);
+    let runs = scan::events(sources, &mut faults, watch, take).map_err(logs::usage)?;
     progress.aside(|| logs::tell(&faults, err))?;
+    if runs > 0 {
+        let runs = counted(runs, "record");
+        writeln!(
+            err,
+            "eclusa: warning: {runs} of runs passed over: they hold no events to judge"
+        )?;
+    }
     Ok(replay.finish())
 }
 

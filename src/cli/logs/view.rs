@@ -85,8 +85,9 @@ impl View {
                 return Ok(());
             }
             (Kind::Suggestion { suggest, .. }, _) => {
-                if let Entry::Event(event) = &passed.entry {
-                    suggest.line(event, passed.target.as_ref());
+                match &passed.entry {
+                    Entry::Event(event) => suggest.line(event, passed.target.as_ref()),
+                    Entry::Run(record) => suggest.run(record),
                 }
                 return Ok(());
             }

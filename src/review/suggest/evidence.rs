@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::{record::Line, review::name};
+use crate::{
+    record::{DeniedLine, Line, RunRecord},
+    review::name,
+};
 
 /// Samples of each kind; what is beyond is not named.
 const MOST_SAMPLES: usize = 4;
@@ -44,6 +47,19 @@ impl Evidence {
             via: set(via.or_else(|| (line.event == "dns").then_some("dns"))),
             runs: set(line.run.as_deref()),
             clients: line.client.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// One refusal of a run's summary.
+    pub(super) fn of_run(record: &RunRecord, line: &DeniedLine) -> Self {
+        let started = record.started.parse().ok();
+        Self {
+            count: line.count,
+            first: started,
+            last: started,
+            reasons: [line.reason.code().to_owned()].into(),
+            runs: [name(&record.run)].into(),
+            ..Self::default()
         }
     }
 

@@ -230,3 +230,28 @@ fn one_name_that_looks_like_data_bars_the_wildcard() {
         [(FindingKind::DataInNames, "1 name below evil.example")]
     );
 }
+
+#[test]
+fn the_record_of_a_run_counts_too() {
+    let run = crate::record::RunId::parse("01JD").unwrap();
+    let mut record = RunRecord::begun(
+        &run,
+        "2026-01-02T03:04:05Z".to_owned(),
+        String::new(),
+        Vec::new(),
+    );
+    let denied = json!({"allowed": [], "dns": [], "more": 0, "denied": [
+        {"host": "api.example.com", "port": 443, "reason": "not_allowlisted", "count": 3},
+        {"host": "plain.example.com", "port": 80, "reason": "not_allowlisted", "count": 1},
+        {"host": "never.example.com", "port": 443, "reason": "denied_by_rule", "count": 1},
+    ]});
+    record.network = serde_json::from_value(denied).unwrap();
+    let mut suggest = Suggest::new(None);
+    suggest.run(&record);
+    let suggestions = suggest.finish();
+    assert_eq!(
+        patterns(&suggestions.runs),
+        ["http://plain.example.com", "https://api.example.com"]
+    );
+    assert_eq!(suggestions.refusals, 5);
+}
