@@ -11,10 +11,7 @@ use self::show::Show;
 use super::{Environment, config_file, engine, runtime::block_on, signals::Signals};
 use crate::{
     config,
-    launcher::{
-        Io, LaunchError, Launcher, Settings,
-        backend::{Backend as _, EngineKind},
-    },
+    launcher::{Io, LaunchError, Launcher, Settings},
     record::{
         RunRecord, encode,
         escape::{Layout, escaped},
@@ -33,10 +30,10 @@ pub(crate) fn run(
     err: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
     match launch(args, environment) {
-        Ok((record, engine)) => {
+        Ok(record) => {
             report(args, environment, &record, out, err)?;
             if environment.is_terminal_err && !args.json {
-                refusals::tell(&record, engine, args.engine.host.as_deref(), err)?;
+                refusals::tell(&record, args.engine.host.as_deref(), err)?;
             }
             Ok(ExitCode::from(record.exit_code))
         }
@@ -55,7 +52,7 @@ fn exit_code(error: &anyhow::Error) -> u8 {
         .map_or(LAUNCHER_FAILED, LaunchError::exit_code)
 }
 
-fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<(RunRecord, EngineKind)> {
+fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord> {
     let loaded = config_file::load_if_any(args.config.as_deref(), environment)?;
     let defaults = loaded
         .as_ref()
@@ -72,14 +69,13 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<(RunRecor
     block_on(async {
         let stop = Signals::catch()?.into_stop();
         let backend = engine::connect(&args.engine, environment, loaded.as_ref()).await?;
-        let engine = backend.engine().kind;
         let launcher = Launcher::new(backend, settings);
         let (io, show) = Show::prepare(args, environment, spec.max_output)?;
         let io = Io { stop, ..io };
         let (record, shown) = tokio::join!(launcher.run(&spec, io), show.follow());
         let record = record?;
         shown.finish(&record).await;
-        Ok((record, engine))
+        Ok(record)
     })
 }
 

@@ -6,7 +6,6 @@ use std::{
 };
 
 use crate::{
-    launcher::backend::EngineKind,
     policy::Decision,
     record::{
         DeniedLine, NetworkSummary, RunRecord,
@@ -16,12 +15,7 @@ use crate::{
 
 /// Says what was refused first, how much more, and the command that explains all of it: the log is
 /// with the proxy, so it is asked there. Says nothing where nothing was refused.
-pub(super) fn tell(
-    record: &RunRecord,
-    engine: EngineKind,
-    host: Option<&str>,
-    err: &mut dyn Write,
-) -> io::Result<()> {
+pub(super) fn tell(record: &RunRecord, host: Option<&str>, err: &mut dyn Write) -> io::Result<()> {
     let (Some(network), Some(proxy)) = (&record.network, &record.proxy) else {
         return Ok(());
     };
@@ -34,14 +28,11 @@ pub(super) fn tell(
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let (program, option) = match engine {
-        EngineKind::Docker => ("docker", "--host"),
-        EngineKind::Podman => ("podman", "--url"),
-    };
-    let at = host.map_or_else(String::new, |host| format!(" {option} {host}"));
+    // A proxy is Docker's: Podman is refused networks.
+    let at = host.map_or_else(String::new, |host| format!(" --host {host}"));
     let run = &record.run;
     let line = format!(
-        "refused {first}{and}; see: {program}{at} exec {proxy} /eclusa logs --run {run} --denied"
+        "refused {first}{and}; see: docker{at} exec {proxy} /eclusa logs --run {run} --denied"
     );
     // Security: the sandbox chose the names.
     writeln!(err, "eclusa: {}", escaped(line.as_bytes(), Layout::Line))
@@ -120,7 +111,7 @@ mod tests {
         }
     }
 
-    fn told(network: NetworkSummary, engine: EngineKind, host: Option<&str>) -> String {
+    fn told(network: NetworkSummary, host: Option<&str>) -> String {
         let run = RunId::parse("01JD").unwrap();
         let record = RunRecord {
             proxy: Some("eclusa-proxy".to_owned()),
@@ -128,7 +119,7 @@ mod tests {
             ..RunRecord::begun(&run, String::new(), String::new(), Vec::new())
         };
         let mut err = Vec::new();
-        tell(&record, engine, host, &mut err).unwrap();
+        tell(&record, host, &mut err).unwrap();
         String::from_utf8(err).unwrap()
     }
 
@@ -138,7 +129,7 @@ mod tests {
             denied: vec![denied("evil.example.net")],
             ..NetworkSummary::default()
         };
-        let line = told(network, EngineKind::Docker, None);
+        let line = told(network, None);
         let (_, command) = line.trim_end().split_once(" /eclusa ").unwrap();
         let mut words: Vec<&str> = command.split(' ').collect();
         let (_folder, log) = configured("");
@@ -188,12 +179,12 @@ mod tests {
                 format!("eclusa: refused \\u{{1b}}[2Jevil:443 (not_allowlisted); {see}"),
             ),
         ] {
-            assert_eq!(told(network, EngineKind::Docker, None), expected);
+            assert_eq!(told(network, None), expected);
         }
         let network = network(vec![denied(evil)], vec![], 0);
-        let line = told(network, EngineKind::Podman, Some("tcp://192.0.2.1:2375"));
+        let line = told(network, Some("tcp://192.0.2.1:2375"));
         assert!(
-            line.contains("; see: podman --url tcp://192.0.2.1:2375 exec "),
+            line.contains("; see: docker --host tcp://192.0.2.1:2375 exec "),
             "{line}"
         );
     }

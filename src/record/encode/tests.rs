@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     destination::{Destination, Scheme},
     policy::{Decision, Reason},
-    record::{DnsAnswer, MAX_FIELD, RunId, Via},
+    record::{DnsAnswer, EVENTS, MAX_FIELD, RunId, Via},
 };
 
 const ID: Id = Id(ulid::Ulid(0x0193_4b9e_5c00_0000_0000_0000_0000_0001));
@@ -230,6 +230,19 @@ fn notices_have_their_own_fields() {
     ] {
         assert_eq!(text(|out| notice(out, ID, &given)), expected);
     }
+}
+
+#[test]
+fn a_changed_registration_is_an_event_of_its_own() {
+    let change = Notice::RunChange {
+        subject: subject(),
+        allow: vec!["new.example.com".into()],
+    };
+    let line = text(|out| notice(out, ID, &change));
+    let line = Line::parse(line.as_bytes()).unwrap();
+    assert_eq!(line.event, "run_change");
+    assert_eq!(line.allow, ["new.example.com"]);
+    assert!(EVENTS.contains(&"run_change"));
 }
 
 #[test]
