@@ -151,7 +151,9 @@ impl LogsArgs {
     fn configured(&self, environment: &Environment) -> anyhow::Result<Vec<Source>> {
         let path = config_file::locate(self.config.as_deref(), environment);
         let config = config_file::load(&path).map_err(|error| {
-            let why = "no FILE was named, and the configuration that names the log cannot be used";
+            let why = "no FILE was named, and the configuration that names the log cannot be used \
+                       (the log of a proxy that `eclusa run` started is with it: docker exec \
+                       eclusa-proxy /eclusa logs)";
             anyhow::Error::from(error).context(why)
         })?;
         match config.audit.sink {
