@@ -51,7 +51,7 @@ class Http(http.server.BaseHTTPRequestHandler):
         say("http", self.headers.get("Host"), self.path)
 
 
-ADDRESS = "172.30.242.53"
+ADDRESS = "10.199.242.53"
 
 
 def origin(folder):

@@ -12,8 +12,8 @@ import tarfile
 import tempfile
 import time
 
-PROXY, OTHER_SIDE = "172.30.240.2", "172.30.241.2"
-AGENT, NEIGHBOUR, OTHER, ORIGIN = "172.30.240.10", "172.30.240.11", "172.30.241.10", "172.30.242.53"
+PROXY, OTHER_SIDE = "10.199.240.2", "10.199.241.2"
+AGENT, NEIGHBOUR, OTHER, ORIGIN = "10.199.240.10", "10.199.240.11", "10.199.241.10", "10.199.242.53"
 PORT = "18765"
 HERE = pathlib.Path(__file__).resolve().parent
 PROXY_VARIABLES = {
@@ -115,8 +115,8 @@ class Docker(Stage):
                  "--tag", f"eclusa-demo-{target}", "--file", HERE / "Dockerfile", self.folder,
                  env={**os.environ, "DOCKER_BUILDKIT": "0"})  # fmt: skip
         network = ["docker", "network", "create", "--label", self.label, "--subnet"]
-        call(*network, "172.30.242.0/24", "egress-uplink")
-        call(*network, "172.30.241.0/24", "--internal", "eclusa-demo-other")
+        call(*network, "10.199.242.0/24", "egress-uplink")
+        call(*network, "10.199.241.0/24", "--internal", "eclusa-demo-other")
         peer = ["python3", "-u", "/demo/peer.py"]
         self.start("origin", "origin", ["egress-uplink", "--ip", ORIGIN], *peer, "origin", "/demo")
         self.start("host", "agent", ["host"], *peer, "listen", 0)
@@ -197,7 +197,7 @@ class Namespaces(Stage):
     # Role, its networks and addresses. The host owns the bridges, with an address on the uplink.
     roles = {
         "origin": [("uplink", ORIGIN)],
-        "proxy": [("uplink", "172.30.242.2"), ("egress", PROXY), ("other", OTHER_SIDE)],
+        "proxy": [("uplink", "10.199.242.2"), ("egress", PROXY), ("other", OTHER_SIDE)],
         "agent": [("egress", AGENT)],
         "neighbour": [("egress", NEIGHBOUR)],
         "other": [("other", OTHER)],
@@ -211,7 +211,7 @@ class Namespaces(Stage):
         for bridge in ("egress", "other", "uplink"):
             self.ip("host", "link", "add", bridge, "type", "bridge")
             self.ip("host", "link", "set", bridge, "up")
-        self.ip("host", "address", "add", "172.30.242.1/24", "dev", "uplink")
+        self.ip("host", "address", "add", "10.199.242.1/24", "dev", "uplink")
         self.ip("host", "link", "add", "lan", "type", "bridge")
         self.ip("host", "address", "add", "192.0.2.77/24", "dev", "lan")
         self.ip("host", "link", "set", "lan", "up")
@@ -219,7 +219,7 @@ class Namespaces(Stage):
             self.sysctl(role, "net.ipv6.conf.all.disable_ipv6=1")
         for role, links in self.roles.items():
             self.attach(role, links)
-        self.ip("proxy", "route", "add", "default", "via", "172.30.242.1")
+        self.ip("proxy", "route", "add", "default", "via", "10.199.242.1")
         peer = ["python3", "-u", self.folder / "peer.py"]
         self.start("origin", *peer, "origin", self.folder)
         self.start("host", *peer, "listen", 0)

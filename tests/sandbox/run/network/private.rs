@@ -58,7 +58,7 @@ fn a_run_reaches_the_proxy_and_learns_of_nobody_else() {
         (&uplink, 443),
         (ADDRESS, 443),
         (ADDRESS, 53),
-        ("172.30.242.1", host.port()),
+        ("10.199.242.1", host.port()),
         ("169.254.169.254", 80),
         ("192.168.65.7", 2375),
         ("127.0.0.11", 53),

@@ -11,19 +11,19 @@ use crate::docker::{
 
 /// Its DNS, HTTP and TLS for `allowed.demo.example` and `denied.demo.example`, at this address.
 const ORIGIN: &str = include_str!("../../../../demo/peer.py");
-pub(super) const ADDRESS: &str = "172.30.242.53";
+pub(super) const ADDRESS: &str = "10.199.242.53";
 
 /// The origin's address is private, so that only the rule that names both lets it be reached.
 const CONFIG: &str = r#"
 [resolver]
-servers = ["udp://172.30.242.53:53"]
+servers = ["udp://10.199.242.53:53"]
 timeout = "2s"
 [profiles.default]
 deny = ["denied.demo.example"]
 [[profiles.default.rules]]
 hosts = ["allowed.demo.example"]
 ports = [443, 80]
-addresses = ["172.30.242.53/32"]
+addresses = ["10.199.242.53/32"]
 [profiles.ceiling]
 allow = ["*.demo.example"]
 [launcher]
@@ -46,7 +46,7 @@ impl Stage {
         docker(&[
             "network",
             "create",
-            "--subnet=172.30.242.0/24",
+            "--subnet=10.199.242.0/24",
             "egress-uplink",
         ]);
         let stage = Self {
