@@ -18,6 +18,7 @@ mod run;
 mod runtime;
 mod serve;
 mod signals;
+mod table;
 mod telemetry;
 mod up;
 

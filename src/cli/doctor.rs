@@ -11,12 +11,11 @@ use comfy_table::{Cell, Color};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{
-    CliError, Environment, Exit,
-    check::report::{plain_table, print_table},
-    config_file, engine,
+    CliError, Environment, Exit, config_file, engine,
     json::json,
     runtime::block_on,
     signals::Signals,
+    table::{plain_table, print_table},
 };
 use crate::{
     config,

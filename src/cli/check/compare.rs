@@ -9,12 +9,15 @@ use std::{
 use comfy_table::Cell;
 use serde::Serialize;
 
-use super::{
-    CheckArgs, code,
-    report::{plain_table, print_table, verdict, word},
-};
+use super::{CheckArgs, code};
 use crate::{
-    cli::{CliError, Environment, config_file, json::json, logs, progress::Progress},
+    cli::{
+        CliError, Environment, config_file,
+        json::json,
+        logs,
+        progress::Progress,
+        table::{plain_table, print_table, verdict, word},
+    },
     record::{
         Line,
         escape::{Layout, escaped},

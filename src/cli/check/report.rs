@@ -5,14 +5,17 @@ use std::{
     path::Path,
 };
 
-use comfy_table::{Cell, Color, Table, presets::NOTHING};
+use comfy_table::Cell;
 use serde::Serialize;
 
 use super::judge::{Judgement, TestResult};
 use crate::{
-    cli::{config_file::ConfigFileError, json::json},
+    cli::{
+        config_file::ConfigFileError,
+        json::json,
+        table::{plain_table, print_table, verdict, word},
+    },
     config::{Config, Problem},
-    policy::Decision,
     review::counted,
 };
 
@@ -220,42 +223,4 @@ impl Counts {
             clients: policies.clients().len(),
         }
     }
-}
-
-/// A decision in its colour.
-pub(super) fn verdict(decision: Decision) -> Cell {
-    let colour = match decision {
-        Decision::Allow => Color::Green,
-        Decision::Deny => Color::Red,
-        Decision::WouldDeny => Color::Yellow,
-    };
-    Cell::new(word(decision)).fg(colour)
-}
-
-pub(super) fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allow => "allow",
-        Decision::Deny => "deny",
-        Decision::WouldDeny => "would_deny",
-    }
-}
-
-/// A table without lines that never wraps, so that it can be cut by columns as well as read.
-pub(in crate::cli) fn plain_table(colour: bool) -> Table {
-    let mut table = Table::new();
-    table.load_style(NOTHING);
-    if colour {
-        table.enforce_styling();
-        table.style_text_only();
-    } else {
-        table.force_no_tty();
-    }
-    table
-}
-
-pub(in crate::cli) fn print_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim())?;
-    }
-    Ok(())
 }

@@ -2,14 +2,11 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{
-    Cell, CellAlignment, Color, Table,
-    presets::{ASCII_MARKDOWN, NOTHING},
-};
+use comfy_table::{Cell, CellAlignment, Table, presets::ASCII_MARKDOWN};
 use indicatif::DecimalBytes;
 
 use crate::{
-    policy::Decision,
+    cli::table::{plain_table, verdict},
     record::escape::{Layout, escaped},
     review::{
         render::elapsed,
@@ -205,14 +202,6 @@ fn runs(group: &GroupReport, form: Form, out: &mut dyn Write) -> io::Result<()> 
     form.section("Runs", &mut table, &[1, 2], out)
 }
 
-fn verdict(decision: Decision) -> Cell {
-    match decision {
-        Decision::Allow => Cell::new("allow").fg(Color::Green),
-        Decision::Deny => Cell::new("deny").fg(Color::Red),
-        Decision::WouldDeny => Cell::new("would_deny").fg(Color::Yellow),
-    }
-}
-
 impl Form {
     /// Text of others. In Markdown it stands as code, so that it can neither link, mention nor
     /// format anything, nor end its cell.
@@ -230,15 +219,7 @@ impl Form {
     fn table(self, header: &[&str]) -> Table {
         let mut table = Table::new();
         match self {
-            Self::Text { colour: true } => {
-                table.load_style(NOTHING);
-                table.enforce_styling();
-                table.style_text_only();
-            }
-            Self::Text { colour: false } => {
-                table.load_style(NOTHING);
-                table.force_no_tty();
-            }
+            Self::Text { colour } => table = plain_table(colour),
             Self::Markdown => {
                 table.load_style(ASCII_MARKDOWN);
                 table.force_no_tty();
