@@ -19,7 +19,7 @@ use crate::{
 
 const A_PATTERN: &str = "a pattern in quotes such as \"api.example.com\"";
 const A_PROFILE: &str = "a profile's name in quotes";
-pub(super) const A_RANGE: &str = "an IP range in quotes such as \"172.30.0.0/24\"";
+pub(super) const A_RANGE: &str = "an IP range in quotes such as \"10.199.0.0/24\"";
 
 /// The longest name of a profile; it stands in every record.
 const MAX_PROFILE_NAME: usize = 64;
@@ -188,7 +188,7 @@ pub(super) fn clients(
         let profile = section
             .required("profile", "\"NAME\"")
             .and_then(|item| known_profile(&item, profiles));
-        let item = section.required("source", "\"172.30.0.0/24\"")?;
+        let item = section.required("source", "\"10.199.0.0/24\"")?;
         let source = item.parsed(A_RANGE, scalar::range)?;
         if let Some(first) = taken.get(&source) {
             item.problem(format!("{source} is already the source of {first}"));

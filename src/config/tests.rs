@@ -38,7 +38,7 @@ alow = ["api.example.com"]
 deny = "evil.example.net"
 
 [[clients]]
-source = "172.30.0.1/24"
+source = "10.199.0.1/24"
 profile = "defualt"
 
 [[tests]]
@@ -58,8 +58,8 @@ lifetime = "1 hour"
              alone or \"0.0.0.0:53\" for every sandbox-side interface",
             "line 6: profiles.default.alow: unknown key; did you mean `allow`?",
             "line 7: profiles.default.deny: expected a list; write [\"evil.example.net\"]",
-            "line 10: clients[0].source: \"172.30.0.1/24\" has bits set behind its prefix; write \
-             \"172.30.0.0/24\"",
+            "line 10: clients[0].source: \"10.199.0.1/24\" has bits set behind its prefix; write \
+             \"10.199.0.0/24\"",
             "line 11: clients[0].profile: there is no profile \"defualt\"; did you mean `default`?",
             "line 13: tests[0].profile: missing; write profile = \"NAME\"",
             "line 15: tests[0].expect: \"denied\" is not known here; did you mean `deny`?",

@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-const PROXY: &str = "172.30.0.2";
+const PROXY: &str = "10.199.0.2";
 
 /// A compose project; `down` on every path out of a test.
 struct Compose<'a>(&'a Path);
@@ -79,7 +79,6 @@ fn a_changed_policy_is_taken_up(compose: &Compose<'_>) {
     });
 }
 
-/// The commands between two markers of the README.
 /// The commands of the README that bear this name.
 pub(crate) fn commands(readme: &str, name: &str) -> String {
     let (_, rest) = readme
@@ -128,5 +127,5 @@ fn the_commands_of_the_readme_contain_their_agent() {
         "ip",
         "route",
     ]);
-    assert!(!routes.contains("default via 172.30.0."), "{routes}");
+    assert!(!routes.contains("default via 10.199.0."), "{routes}");
 }

@@ -21,7 +21,7 @@ mode = "report"
 allow = ["api.example.com"]
 
 [[clients]]
-source = "172.30.0.0/24"
+source = "10.199.0.0/24"
 profile = "default"
 "#;
 

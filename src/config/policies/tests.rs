@@ -12,10 +12,10 @@ const ONE_CLIENT: &str = "[profiles.default]\nallow = []\n[[clients]]\nprofile =
 
 #[test]
 fn a_client_has_a_source_of_its_own_and_a_known_profile() {
-    let config = valid(&format!("{ONE_CLIENT}source = \"172.30.0.7\""));
+    let config = valid(&format!("{ONE_CLIENT}source = \"10.199.0.7\""));
     assert_eq!(
         config.policies.clients()[0].source.to_string(),
-        "172.30.0.7/32"
+        "10.199.0.7/32"
     );
     for (text, expected) in [
         (
@@ -26,7 +26,7 @@ fn a_client_has_a_source_of_its_own_and_a_known_profile() {
         ),
         (
             ONE_CLIENT.to_owned(),
-            "line 3: clients[0].source: missing; write source = \"172.30.0.0/24\"",
+            "line 3: clients[0].source: missing; write source = \"10.199.0.0/24\"",
         ),
         (
             format!("{ONE_CLIENT}source = \"10.0.0.0/8\"\nname = \"x\""),

@@ -62,7 +62,7 @@ fn what_is_risky_is_warned_about() {
     }
     for text in [
         "[resolver]\nservers = [\"udp://10.0.0.53\", \"udp://127.0.0.1\", \"tls://9.9.9.9#dns.quad9.net\"]",
-        "[dns]\nanswer = \"172.30.0.2\"",
+        "[dns]\nanswer = \"10.199.0.2\"",
         "[[profiles.a.rules]]\nhosts = [\"a.example\"]\naddresses = [\"10.0.0.0/8\"]",
     ] {
         assert_eq!(valid(text).warnings, Vec::<String>::new(), "{text}");

@@ -88,7 +88,7 @@ hosts = ["db.example.com"]
 ports = [5432]
 opaque = true
 [[clients]]
-source = "172.30.0.0/24"
+source = "10.199.0.0/24"
 profile = "default"
 [limits]
 drain_timeout = "2s"
