@@ -33,3 +33,6 @@ pub(crate) fn counted(count: impl TryInto<u64>, noun: &str) -> String {
 pub(crate) fn name(text: &str) -> String {
     encode::clipped(text, MAX_NAME).to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,6 @@
+use std::net::Ipv6Addr;
+
+use ipnet::Ipv4Net;
 use proptest::prelude::*;
 
 use super::*;
@@ -249,6 +252,32 @@ proptest! {
         if let Ok(vetted) = found {
             for address in answer {
                 prop_assert!(vetted.contains(SocketAddr::new(address, 443)));
+            }
+        }
+    }
+
+    #[test]
+    fn an_exception_opens_the_blocked_addresses_in_it_and_no_others(
+        answer in prop::collection::vec(0_u32..1 << 24, 1..4),
+        base in 0_u32..1 << 24,
+        length in 8_u8..=32,
+    ) {
+        // All of 10.0.0.0/8, so that addresses and exceptions often meet.
+        let private = |bits: u32| Ipv4Addr::from_bits(10 << 24 | bits);
+        let exception = Ipv4Net::new(private(base), length).unwrap().trunc();
+        let answer: Vec<Ipv4Addr> = answer.into_iter().map(private).collect();
+        let vet = |answer: &[IpAddr]| {
+            let (guard, nothing) = (AddressGuard::default(), Surroundings::default());
+            guard.vet(&nothing, &to(443), answer, &[exception.into()]).is_ok()
+        };
+        let whole: Vec<IpAddr> = answer.iter().copied().map(Into::into).collect();
+        prop_assert_eq!(vet(&whole), answer.iter().all(|v4| exception.contains(v4)));
+        // Written as IPv6 it is the same address or a tunnel to it; only the first is opened.
+        for v4 in answer {
+            prop_assert_eq!(vet(&[v4.to_ipv6_mapped().into()]), exception.contains(&v4));
+            let bits = u128::from(v4.to_bits());
+            for tunnel in [bits, 0x64_ff9b << 96 | bits, 0x2002 << 112 | bits << 80] {
+                prop_assert!(!vet(&[Ipv6Addr::from_bits(tunnel).into()]), "{:x}", tunnel);
             }
         }
     }

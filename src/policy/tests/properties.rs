@@ -128,6 +128,25 @@ fn scanned(profile: &Profile, to: &Destination) -> (Decision, Reason, Vec<Arc<st
     (decision, reason, Vec::new())
 }
 
+/// The host in another spelling of the same: letters in the case that `mask` says, a final dot.
+fn respelled(host: &str, mask: u32, final_dot: bool) -> String {
+    let is_upper = |at: usize| mask >> (at % 32) & 1 == 1;
+    let mut respelled: String = host
+        .char_indices()
+        .map(|(at, c)| {
+            if is_upper(at) {
+                c.to_ascii_uppercase()
+            } else {
+                c
+            }
+        })
+        .collect();
+    if final_dot && Name::parse(host).is_ok() {
+        respelled.push('.');
+    }
+    respelled
+}
+
 fn compiled(profile: &Profile) -> Policy {
     Policy::compile(profile.clone()).unwrap()
 }
@@ -182,6 +201,52 @@ proptest! {
             "{}",
             to
         );
+    }
+
+    #[test]
+    fn case_and_a_final_dot_do_not_matter(
+        profile in any_profile(),
+        host in host(),
+        pattern in name(),
+        front in prop::sample::select(vec!["", "*.", "."]),
+        mask in any::<u32>(),
+        final_dot in any::<bool>(),
+    ) {
+        let spelled = Host::parse(&respelled(&host, mask, final_dot)).unwrap();
+        let to = |host: Host| Destination { scheme: Scheme::Https, host, port: 443 };
+        let policy = compiled(&profile);
+        let expected = policy.evaluate(&to(Host::parse(&host).unwrap()));
+        prop_assert_eq!(policy.evaluate(&to(spelled)), expected, "{}", host);
+        let spelled = respelled(&pattern, mask, final_dot);
+        for parse in [Pattern::parse_allow, Pattern::parse_deny] {
+            let [spelled, pattern] = [&spelled, &pattern].map(|name| parse(&format!("{front}{name}")));
+            prop_assert_eq!(spelled, pattern);
+        }
+    }
+
+    #[test]
+    fn report_mode_changes_what_passes_and_never_why(
+        profile in any_profile(),
+        to in destination(),
+        name in name(),
+    ) {
+        let in_mode = |mode| compiled(&Profile { mode, ..profile.clone() });
+        let (enforcing, reporting) = (in_mode(Mode::Enforce), in_mode(Mode::Report));
+        let (enforced, reported) = (enforcing.evaluate(&to), reporting.evaluate(&to));
+        prop_assert_ne!(enforced.decision, Decision::WouldDeny);
+        if reported.decision == Decision::WouldDeny {
+            let why = reported.reason;
+            prop_assert!([Reason::NotAllowlisted, Reason::PortNotAllowed].contains(&why), "{}", why);
+            let decision = Decision::Deny;
+            prop_assert_eq!(Verdict { decision, ..reported }, enforced, "{}", to);
+        } else {
+            prop_assert_eq!(reported, enforced, "{}", to);
+        }
+        // Of a name some port may pass that policy does not list, although others are denied.
+        let name = Name::parse(&name).unwrap();
+        let (enforced, reported) = (enforcing.evaluate_name(&name), reporting.evaluate_name(&name));
+        prop_assert!(reported.decision == Decision::WouldDeny || reported == enforced, "{}", name);
+        prop_assert!(!enforced.passes() || reported == enforced, "{}", name);
     }
 
     #[test]

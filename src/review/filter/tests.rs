@@ -3,6 +3,8 @@ use jiff::Timestamp;
 use super::*;
 use crate::policy::Pattern;
 
+mod properties;
+
 /// A log of every kind of line, each named by the last character of its id.
 const LOG: &str = include_str!("../../../tests/data/logs/conditions.jsonl");
 
@@ -25,18 +27,18 @@ fn passed(conditions: &Conditions, lines: &[String]) -> String {
     marks.collect()
 }
 
+/// The line as another program would write it, which is not judged by its bytes.
+fn spaced(line: &str) -> String {
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    serde_json::to_string_pretty(&value)
+        .unwrap()
+        .replace('\n', "")
+}
+
 /// Holds each case for the log as it is encoded, and as another program would write it.
 fn assert_pass(cases: &[(&str, Conditions, &str)]) {
     let encoded: Vec<String> = LOG.lines().map(str::to_owned).collect();
-    let spaced: Vec<String> = LOG
-        .lines()
-        .map(|line| {
-            let value: serde_json::Value = serde_json::from_str(line).unwrap();
-            serde_json::to_string_pretty(&value)
-                .unwrap()
-                .replace('\n', "")
-        })
-        .collect();
+    let spaced: Vec<String> = LOG.lines().map(spaced).collect();
     for (what, conditions, expected) in cases {
         assert_eq!(passed(conditions, &encoded), *expected, "{what}");
         assert_eq!(passed(conditions, &spaced), *expected, "{what}, spaced");
