@@ -212,6 +212,25 @@ fn an_answer_that_changes_is_looked_up_once_for_a_connection() {
 }
 
 #[test]
+fn a_dead_address_gives_way_to_a_live_one_of_the_same_answer() {
+    let world = World::standard();
+    let live = world.plain.address;
+    let dead = crate::support::unique_loopback().to_string();
+    let answer = [&*dead, &live.ip().to_string()];
+    world.upstream.set_addresses("a.wild.example", &answer);
+    let (told, decision) = ask(&world, "a.wild.example");
+    assert_eq!(told, Some(200), "{decision}");
+    assert_eq!(decision["addresses"].as_array().unwrap().len(), 2);
+    let close = world
+        .proxy
+        .await_event("the close", |line| line["event"] == "close");
+    assert_eq!(close["upstream"], live.to_string(), "{close}");
+    let questions = world.upstream.questions();
+    let of_a = questions.iter().filter(|asked| asked.kind == RecordType::A);
+    assert_eq!(of_a.count(), 1);
+}
+
+#[test]
 fn a_resolver_that_fails_or_keeps_silent_is_told_apart() {
     let world = World::standard();
     let loops = Reply::alias("a.wild.example.", "a.wild.example.");

@@ -75,6 +75,44 @@ fn a_file_in_the_working_directory_is_never_read_by_itself() {
 }
 
 #[test]
+fn without_a_sound_configuration_nothing_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("eclusa.toml");
+    for (what, text, said) in [
+        ("nothing", &b""[..], "the configuration is empty"),
+        ("not text", b"[listen]\n# \xff\n", "UTF-8"),
+        (
+            "a key that is misspelled",
+            b"[listen]\nproxi = []\n",
+            "listen.proxi",
+        ),
+        (
+            "a value of another type",
+            b"[profiles.default]\nallow = \"allowed.example\"\n",
+            "profiles.default.allow",
+        ),
+        (
+            "a catch-all",
+            b"[listen]\nproxy = [\"127.0.0.1:0\"]\n[profiles.default]\nallow = [\"*\"]\n",
+            "profiles.default.allow[0]",
+        ),
+        (
+            "an address that is left out",
+            b"[listen]\nproxy = [\":3128\"]\n",
+            "listen.proxy[0]",
+        ),
+    ] {
+        fs::write(&path, text).unwrap();
+        let (code, out, err) = ran(eclusa(&["serve", "-c"]).arg(&path));
+        assert_eq!((code, &*out), (Some(64), ""), "{what}: {err}");
+        assert!(err.contains(said), "{what}: {err}");
+    }
+    let (code, _, err) = ran(eclusa(&["serve", "-c"]).arg(folder.path()));
+    assert_eq!(code, Some(64), "{err}");
+    assert!(err.contains("it is a directory"), "{err}");
+}
+
+#[test]
 fn every_problem_goes_to_standard_error_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("policy.toml");

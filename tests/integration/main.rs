@@ -20,6 +20,8 @@ mod forward;
 mod logs;
 mod parity;
 mod policy_table;
+mod recorded;
+mod report;
 mod resolver;
 mod support;
 mod tunnel;

@@ -121,6 +121,18 @@ const TARGETS: &[(&str, &str, u16, &str)] = &[
     ),
     ("GET /", "Host: allowed.example\r\n", 400, "bad_request"),
     (
+        "GET http://[denied.example]/",
+        "Host: denied.example\r\n",
+        400,
+        "bad_request",
+    ),
+    (
+        "GET http://DENIED.example./",
+        "Host: denied.example\r\n",
+        403,
+        "denied_by_rule",
+    ),
+    (
         "TRACE http://allowed.example/",
         "Host: allowed.example\r\n",
         405,
@@ -206,6 +218,11 @@ fn the_transparent_road_goes_by_host() {
             "GET / HTTP/1.1\r\nHost: allowed.example\r\nHost: evil.example\r\n\r\n",
             400,
             "bad_request",
+        ),
+        (
+            "TRACE / HTTP/1.1\r\nHost: allowed.example\r\n\r\n",
+            405,
+            "method_not_allowed",
         ),
         ("GET / HTTP/1.1\r\n\r\n", 400, "bad_request"),
         ("GET / HTTP/1.0\r\n\r\n", 400, "bad_request"),

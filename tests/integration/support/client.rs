@@ -46,6 +46,8 @@ pub fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
             Ok(0) => return answer,
             Ok(n) => answer.extend_from_slice(&buffer[..n]),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return answer,
+            // A process that was stopped for a moment meets this in a read with a deadline.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => panic!("the peer neither answered nor closed: {error}"),
         }
     }
@@ -59,6 +61,7 @@ pub fn read_until(stream: &mut TcpStream, end: &[u8]) -> Vec<u8> {
         match stream.read(&mut byte) {
             Ok(0) => panic!("closed after {:?}", String::from_utf8_lossy(&answer)),
             Ok(_) => answer.push(byte[0]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => panic!("{error} after {:?}", String::from_utf8_lossy(&answer)),
         }
     }

@@ -212,6 +212,16 @@ fn a_client_that_stalls_is_cut_at_the_deadline() {
 }
 
 #[test]
+fn a_silent_client_of_the_transparent_road_reaches_nobody() {
+    let world = World::with_limits("header_timeout = \"1s\"");
+    let mut oracle = Oracle::new(&world);
+    let refused = oracle.refuses("https", &client_hello("allowed.example")[..100]);
+    assert_eq!(refused.record["reason"], "not_tls", "{}", refused.record);
+    assert_eq!(world.upstream.questions().len(), 0);
+    assert_eq!(world.web.seen.connections(), 0);
+}
+
+#[test]
 fn a_client_that_leaves_before_its_hello_is_no_refusal() {
     let world = World::standard();
     drop(open(&world, &connect("allowed.example")));

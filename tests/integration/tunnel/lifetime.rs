@@ -47,6 +47,37 @@ fn a_half_close_lets_the_other_direction_finish() {
 }
 
 #[test]
+fn a_thousand_ends_in_order_and_by_reset_leave_nothing_open() {
+    let world = World::with_limits("requests_per_second = 100000");
+    drop(world.tunnel_from("127.0.0.1", "opaque.example"));
+    let descriptors = || {
+        let listed = std::fs::read_dir(format!("/proc/{}/fd", world.proxy.pid())).unwrap();
+        listed.count()
+    };
+    let closes = |count: usize| {
+        eventually("every close", || {
+            (world.proxy.events("close").len() == count).then_some(())
+        });
+    };
+    closes(1);
+    let before = descriptors();
+    for round in 0..1000 {
+        let tunnel = world.tunnel_from("127.0.0.1", "opaque.example");
+        match round % 3 {
+            0 => tunnel.shutdown(Shutdown::Write).unwrap(),
+            1 => tunnel.shutdown(Shutdown::Both).unwrap(),
+            _ => socket2::SockRef::from(&tunnel)
+                .set_linger(Some(Duration::ZERO))
+                .unwrap(),
+        }
+    }
+    closes(1001);
+    eventually("every descriptor", || {
+        (descriptors() <= before).then_some(())
+    });
+}
+
+#[test]
 fn a_slow_head_is_closed_at_the_deadline_without_an_answer() {
     let world = World::with_limits("header_timeout = \"1s\"");
     for listener in ["proxy", "http"] {

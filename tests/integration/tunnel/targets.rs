@@ -71,6 +71,8 @@ fn a_target_that_two_parsers_read_differently_is_refused() {
         "0x7f.1:80",
         "127.1:80",
         "0177.0.0.1:80",
+        "0x7f000001:80",
+        "0:80",
         "evil.example%00.allowed.example:443",
         "allowed.example\\@evil.example:443",
         "http://allowed.example:443/",
@@ -110,6 +112,10 @@ fn policy_refuses_before_anything_is_looked_up() {
         ("allowed.example:22", "port_not_allowed"),
         ("allowed.example:6379", "port_not_allowed"),
         ("ported.example:443", "port_not_allowed"),
+        ("allowed.example:25", "port_not_allowed"),
+        ("allowed.example:853", "port_not_allowed"),
+        ("eclusa:3128", "not_allowlisted"),
+        ("dns.google:443", "not_allowlisted"),
         ("198.51.100.7:443", "ip_literal"),
         ("[2606:4700::1]:443", "ip_literal"),
         ("127.0.0.1:443", "ip_literal"),
@@ -197,6 +203,23 @@ fn nothing_behind_a_failed_connect_is_parsed() {
 }
 
 #[test]
+fn nothing_behind_an_unanswered_look_up_is_parsed() {
+    let world = World::standard();
+    world.upstream.set_silent(true);
+    let smuggled = "GET http://allowed.example/smuggled HTTP/1.1\r\nHost: allowed.example\r\n\r\n";
+    let request = format!("{}{smuggled}", connect("allowed.example"));
+    let answer = exchange(world.proxy.listener("proxy"), request.as_bytes());
+    assert_eq!(status(&answer), Some(504));
+    let decisions = world.proxy.events("decision");
+    let told: Vec<_> = decisions
+        .iter()
+        .map(|line| (&line["reason"], &line["status"]))
+        .collect();
+    assert_eq!(told, [(&json!("resolve_timeout"), &json!(504))]);
+    assert_eq!(world.plain.seen.connections(), 0);
+}
+
+#[test]
 fn a_tunnel_to_port_80_is_plain_http_and_judged_request_by_request() {
     let world = World::standard();
     let head = "CONNECT allowed.example:80 HTTP/1.1\r\nHost: allowed.example:80\r\n\r\n";
@@ -241,6 +264,7 @@ fn other_protocols_are_closed_with_one_record() {
         b"PROXY TCP4 192.0.2.1 192.0.2.2 1 443\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         b"GET http://allowed.example/\r\n\r\n",
+        b"POST http://allowed.example/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
     ] {
         let refused = oracle.refuses("proxy", bytes);
