@@ -7,7 +7,7 @@ use eclusa::record::Limit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{Launcher, finish};
+use super::{Launcher, finish, set_mode};
 
 /// A line of the probes: an attempt, or a fact.
 #[derive(Debug, Deserialize)]
@@ -118,6 +118,30 @@ fn every_escape_is_refused_and_nothing_of_the_host_leaks_in() {
             .unwrap()
             .is_empty()
     );
+}
+
+#[test]
+#[ignore = "needs Docker"]
+fn what_is_passed_in_is_data_to_everyone_on_its_way() {
+    let launcher = Launcher::new();
+    let odd = "$HOME ${X} $(id) `id` %s \"'\\ --privileged\n--cap-add=ALL\t,type=bind:rw";
+    let input = launcher.path("in,ro=false:rw $(id) --privileged");
+    fs::create_dir(&input).unwrap();
+    set_mode(&input, 0o755);
+    fs::write(input.join("file"), "read").unwrap();
+    let options = [
+        format!("--env=ODD={odd}"),
+        format!("--input={}", input.display()),
+    ];
+    let script = "import json, os, sys
+print(json.dumps([os.environ['ODD'], open('/input/file').read(), *sys.argv[1:]]))";
+    let command = ["python3", "-I", "-c", script, odd, "--privileged", ""];
+    let ran = launcher
+        .run(&options.each_ref().map(String::as_str), &command)
+        .succeeded();
+    let arrived: Value = serde_json::from_str(ran.stdout()).unwrap();
+    assert_eq!(arrived, json!([odd, "read", odd, "--privileged", ""]));
+    assert_eq!(ran.record.command, command);
 }
 
 #[test]
