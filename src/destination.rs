@@ -112,7 +112,48 @@ pub fn parse_port(text: &str) -> Result<u16, AuthorityError> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// What is nearly a host, and often one.
+    fn nearly_a_host() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[a-zA-Z0-9_-]{1,6}(\\.[a-zA-Z0-9_-]{1,6}){0,3}\\.?",
+            "[0-9a-fx.]{1,12}",
+            any::<std::net::IpAddr>().prop_map(|address| match address {
+                std::net::IpAddr::V4(v4) => v4.to_string(),
+                std::net::IpAddr::V6(v6) => format!("[{v6}]"),
+            }),
+            "\\[[0-9a-fA-F:.%]{2,16}\\]",
+            "\\PC{0,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_parsed_is_shown_as_what_parses_to_it(
+            host in nearly_a_host(),
+            port in "[0-9+]{0,6}",
+        ) {
+            let Ok(parsed) = Host::parse(&host) else { return Ok(()) };
+            let shown = parsed.to_string();
+            prop_assert_eq!(Host::parse(&shown), Ok(parsed.clone()));
+            // In another case, and a name with its final dot, it is the same host.
+            prop_assert_eq!(Host::parse(&host.to_ascii_uppercase()), Ok(parsed.clone()));
+            if parsed.name().is_some() {
+                prop_assert_eq!(Host::parse(&format!("{shown}.")), Ok(parsed.clone()));
+            }
+            let authority = format!("{host}:{port}");
+            let destination = Destination::parse_authority(Scheme::Https, &authority);
+            prop_assert_eq!(destination.is_ok(), parse_port(&port).is_ok(), "{}", authority);
+            if let Ok(destination) = destination {
+                prop_assert_eq!(&destination.host, &parsed);
+                let again = Destination::parse_authority(Scheme::Https, &destination.to_string());
+                prop_assert_eq!(again, Ok(destination));
+            }
+        }
+    }
 
     #[test]
     fn an_authority_is_a_host_and_a_plain_port() {
