@@ -15,8 +15,8 @@ use std::{
 };
 
 use hickory_net::proto::rr::{Name as DnsName, RecordType};
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use rustls_pki_types::{CertificateDer, pem::PemObject};
 use tokio::time::{self, Instant};
 
 use self::server::{Found, Server, Trouble};

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use hickory_proto::rr::RecordType;
+use hickory_net::proto::rr::RecordType;
 use serde_json::Value;
 
 use crate::support::{

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use hickory_proto::op::ResponseCode;
+use hickory_net::proto::op::ResponseCode;
 
 use crate::support::{
     client::{exchange, problem, status},

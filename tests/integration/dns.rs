@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use hickory_proto::op::Message;
+use hickory_net::proto::op::Message;
 
 use crate::support::{PATIENCE, proxy::TestProxy, unique_loopback};
 

@@ -8,7 +8,7 @@ use eclusa::{
     destination::{AddressGuard, Destination, Name, Scheme, Surroundings},
     resolver::{Answer, HickoryLookup, Lookup, LookupError, ResolveError, Resolver},
 };
-use hickory_proto::{op::ResponseCode, rr::RecordType};
+use hickory_net::proto::{op::ResponseCode, rr::RecordType};
 use tempfile::TempDir;
 use tokio::{task::JoinSet, time::Instant};
 

@@ -6,8 +6,8 @@ mod targets;
 
 use std::{net::TcpStream, sync::Arc};
 
+use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 
 use crate::support::{
     client::{dial, read_until, send, status},

@@ -5,7 +5,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
 };
 
-use hickory_proto::{op, rr};
+use hickory_net::proto::{op, rr};
 
 use super::{Orders, name_server, network, together::Attempts};
 use crate::doctor::{Ground, Probe};

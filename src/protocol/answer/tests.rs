@@ -1,4 +1,4 @@
-use hickory_proto::{
+use hickory_net::proto::{
     op::{Message, MessageType, ResponseCode},
     rr::{RData, rdata::opt::EdnsOption},
 };

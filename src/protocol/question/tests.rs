@@ -261,7 +261,7 @@ fn types_have_their_mnemonics() {
 mod beside_hickory {
     //! What is read here, a general reader reads the same way.
 
-    use hickory_proto::op::{Message, MessageType, OpCode};
+    use hickory_net::proto::op::{Message, MessageType, OpCode};
     use proptest::prelude::*;
 
     use super::*;

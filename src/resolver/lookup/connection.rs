@@ -12,7 +12,7 @@ use hickory_net::{
     xfer::{DnsExchange, DnsHandle, FirstAnswer},
 };
 use rustls::ClientConfig;
-use rustls_pki_types::ServerName;
+use rustls::pki_types::ServerName;
 use tokio::{
     sync::{Mutex, Semaphore},
     time,

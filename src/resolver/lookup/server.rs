@@ -18,7 +18,7 @@ use hickory_net::{
     xfer::{DnsRequestSender, FirstAnswer},
 };
 use rustls::ClientConfig;
-use rustls_pki_types::ServerName;
+use rustls::pki_types::ServerName;
 use tokio::{sync::Semaphore, time::Instant};
 
 use super::{

@@ -92,7 +92,7 @@ pub fn client_hello(name: &str) -> Vec<u8> {
         .unwrap()
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    let name = rustls_pki_types::ServerName::try_from(name.to_owned()).unwrap();
+    let name = rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap();
     let mut client = rustls::ClientConnection::new(std::sync::Arc::new(config), name).unwrap();
     let mut bytes = Vec::new();
     while client.wants_write() {

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use hickory_proto::{
+use hickory_net::proto::{
     op::{Message, MessageType, Query, ResponseCode},
     rr::{
         Name, RData, Record, RecordType,

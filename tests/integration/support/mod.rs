@@ -43,7 +43,7 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Asks `server` for the A records of `name` over UDP, and gives the answer.
-pub fn dns_query(server: std::net::SocketAddr, name: &str) -> hickory_proto::op::Message {
+pub fn dns_query(server: std::net::SocketAddr, name: &str) -> hickory_net::proto::op::Message {
     dns_query_from("127.0.0.1", server, name)
 }
 
@@ -52,8 +52,8 @@ pub fn dns_query_from(
     source: &str,
     server: std::net::SocketAddr,
     name: &str,
-) -> hickory_proto::op::Message {
-    use hickory_proto::{op, rr};
+) -> hickory_net::proto::op::Message {
+    use hickory_net::proto::{op, rr};
     let mut query = op::Message::query();
     query.metadata.recursion_desired = true;
     query.metadata.id = 4711;

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::PATIENCE;
 
