@@ -8,6 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+#[path = "documents/dependencies.rs"]
+mod dependencies;
+
 use eclusa::{
     policy::Reason,
     record::{DnsAnswer, Link, Outcome, Output, RunId, RunRecord, Via},
@@ -239,6 +242,7 @@ fn what_the_documents_link_and_the_map_names_exists() {
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "docs/README.md",
+        "docs/dependencies.md",
         "docs/log.md",
         "docs/operators.md",
         "docs/orchestrators.md",
