@@ -12,12 +12,12 @@ export PATH := $(CURDIR)/target/venv/bin:$(PATH)
 
 IMAGE := eclusa:0.1.0
 
-.PHONY: help check deny advisories deps engine engine-stop integration sandbox fuzz bench demo image release test
+.PHONY: help check deny advisories sbom deps engine engine-stop integration sandbox fuzz bench demo image release test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile
 
-check: deny     ## formatting, lints, unit tests, the architecture, the documents
+check: deny sbom ## formatting, lints, unit tests, the architecture, the documents
 	cargo fmt --check
 	cargo clippy --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
@@ -30,6 +30,10 @@ deny:           ## licences, sources, bans and build scripts of the dependencies
 
 advisories:     ## known vulnerabilities of the dependencies; fetches their database
 	cargo deny --locked --all-features check -D warnings advisories
+
+sbom:           ## what the binary is made of, held to the schema of CycloneDX
+	scripts/sbom >target/eclusa.cdx.json
+	scripts/sbom --check target/eclusa.cdx.json
 
 deps:           ## install what the tests need
 	scripts/deps test
@@ -66,8 +70,8 @@ demo:           ## the main job, in a table
 image:          ## the image, without a registry
 	scripts/image $(IMAGE)
 
-release:        ## the static binary
-	scripts/static
+release:        ## the static binary, what it is made of and their digests, in target/release-artifacts
+	scripts/release
 
 # The suites in the order of what they cost. Not prerequisites: `make -j` must not mix them.
 test:           ## all of it

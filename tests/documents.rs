@@ -10,6 +10,8 @@ use std::{
 
 #[path = "documents/dependencies.rs"]
 mod dependencies;
+#[path = "documents/sbom.rs"]
+mod sbom;
 
 use eclusa::{
     policy::Reason,
