@@ -19,14 +19,17 @@ help:           ## this list
 
 check: deny sbom ## formatting, lints, unit tests, the architecture, the documents
 	cargo fmt --check
+	cargo fmt --check --manifest-path benches/proxybench/Cargo.toml
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --manifest-path benches/proxybench/Cargo.toml --target-dir target -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
 	cargo test --locked --lib --bins --benches --test layers --test documents
 
 deny:           ## licences, sources, bans and build scripts of the dependencies
 	@cargo deny --version >/dev/null || { echo "deny: no cargo-deny; run: make deps" >&2; exit 1; }
 	cargo deny --locked --all-features check -D warnings bans licenses sources
-	cargo deny --locked --manifest-path fuzz/Cargo.toml --config .cargo/deny.toml check -A unmatched-skip bans sources
+	for crate in fuzz benches/proxybench; do cargo deny --locked --manifest-path $$crate/Cargo.toml \
+		--config .cargo/deny.toml check -A unmatched-skip -A unnecessary-skip bans sources; done
 
 advisories:     ## known vulnerabilities of the dependencies; fetches their database
 	cargo deny --locked --all-features check -D warnings advisories
@@ -61,8 +64,8 @@ sandbox: engine image ## containers on a real engine; fails where none can be ha
 fuzz:           ## every fuzz target for FUZZ_SECONDS
 	scripts/fuzz
 
-bench:          ## criterion benchmarks
-	cargo bench --locked
+bench:          ## measures it beside its peers, and its inner parts; writes docs/benchmarks.md
+	scripts/bench
 
 demo:           ## the main job, in a table
 	demo/run
