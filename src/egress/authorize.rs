@@ -211,28 +211,33 @@ impl Authorizer {
             })
     }
 
-    /// Whether an exchange that was allowed would be allowed now, to the same addresses and on the
-    /// same terms.
-    pub(super) fn still_allowed(&self, rules: &Rules, exchange: &Exchange) -> bool {
-        let Ok(client) = self.identify(rules, exchange.from) else {
-            return false;
-        };
+    /// The verdict on an exchange that was allowed, as it would be now: to the same addresses, and
+    /// on the same terms.
+    pub(super) fn judge_again(
+        &self,
+        rules: &Rules,
+        exchange: &Exchange,
+    ) -> Result<Verdict, Refusal> {
+        let client = self.identify(rules, exchange.from).map_err(Refusal::new)?;
         let verdict = client.policy.evaluate(&exchange.destination);
-        verdict.passes()
-            && exchange.has_terms(&verdict.grants, client.policy.ech())
-            && self.still_vetted(rules, exchange, &verdict)
-    }
-
-    fn still_vetted(&self, rules: &Rules, exchange: &Exchange, verdict: &Verdict) -> bool {
+        if !verdict.passes() {
+            return Err(Refusal::by(verdict));
+        }
+        if !exchange.has_terms(&verdict.grants, client.policy.ech()) {
+            let what = "the policy changed while this was decided on; try again";
+            return Err(Refusal {
+                detail: Some(what.to_owned()),
+                ..Refusal::new(Reason::NotAllowlisted)
+            });
+        }
         let vetted = exchange.vetted.as_slice().iter();
         let answer: Vec<IpAddr> = vetted.map(SocketAddr::ip).collect();
-        let exceptions = &verdict.grants.addresses;
-        self.surroundings(rules).is_ok_and(|surroundings| {
-            let (guard, destination) = (&rules.guard, &exchange.destination);
-            guard
-                .vet(&surroundings, destination, &answer, exceptions)
-                .is_ok()
-        })
+        let surroundings = self.surroundings(rules)?;
+        let (destination, exceptions) = (&exchange.destination, &verdict.grants.addresses);
+        match Resolved::vet(answer, destination, &rules.guard, &surroundings, exceptions) {
+            Ok(_) => Ok(verdict),
+            Err(error) => Err(Refusal::unresolved(error, verdict.rule)),
+        }
     }
 
     /// Lists the exchange, makes sure that it is still allowed, and writes its opening record.
@@ -248,13 +253,14 @@ impl Authorizer {
     ) -> Result<Permit, Denial> {
         let id = self.audit.new_id();
         let from = connection.from();
-        let exchange = Exchange::new(
-            from,
-            judged.subject.run.clone(),
-            granted.destination,
-            granted.resolved.vetted,
-            granted.verdict.grants.opaque,
-        );
+        let Granted {
+            destination,
+            verdict,
+            resolved: Resolved { vetted, answer },
+        } = granted;
+        let grants = Arc::clone(&verdict.grants);
+        let run = judged.subject.run.clone();
+        let exchange = Exchange::new(from, run, destination, vetted, grants.opaque);
         let listed = self.open.list(id, exchange);
         let rules = self.rules.load_full();
         let client = match self.identify(&rules, from) {
@@ -264,18 +270,26 @@ impl Authorizer {
             }
         };
         let same = rules.generation == generation && Arc::ptr_eq(&client.policy, &judged.policy);
-        if !same && !self.still_allowed(&rules, &listed) {
-            let refusal = Refusal::new(Reason::NotAllowlisted);
-            return Err(self.refused(Some(&client), client.subject.clone(), asked, refusal));
-        }
+        // What is recorded is the verdict of the policy in force, and not a part of each.
+        let verdict = if same {
+            Ok(verdict)
+        } else {
+            self.judge_again(&rules, &listed)
+        };
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(refusal) => {
+                return Err(self.refused(Some(&client), client.subject.clone(), asked, refusal));
+            }
+        };
         let decision = DecisionRecord {
             id,
             subject: client.subject.clone(),
             asked,
-            decision: granted.verdict.decision,
-            reason: granted.verdict.reason,
-            rule: granted.verdict.rule,
-            addresses: granted.resolved.answer,
+            decision: verdict.decision,
+            reason: verdict.reason,
+            rule: verdict.rule,
+            addresses: answer,
             status: None,
         };
         let asked = decision.asked.clone();
@@ -285,7 +299,7 @@ impl Authorizer {
                 exchange,
                 client,
                 connection: Arc::clone(connection),
-                grants: granted.verdict.grants,
+                grants,
                 generation: rules.generation,
                 limits: rules.limits.clone(),
                 tasks: self.tasks.clone(),
@@ -307,9 +321,6 @@ fn judge<'a>(client: &Client, asked: &'a Asked) -> Result<(&'a Destination, Verd
     if verdict.passes() {
         Ok((destination, verdict))
     } else {
-        Err(Refusal {
-            rule: verdict.rule,
-            ..Refusal::new(verdict.reason)
-        })
+        Err(Refusal::by(verdict))
     }
 }

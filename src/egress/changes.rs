@@ -18,7 +18,7 @@ impl Authorizer {
         self.rules.store(Arc::clone(&rules));
         self.runs.recompile(&rules.policies);
         let cut = self.open.cut_where(Outcome::PolicyChanged, |exchange| {
-            !self.still_allowed(&rules, exchange)
+            self.judge_again(&rules, exchange).is_err()
         });
         (generation, cut)
     }
@@ -30,7 +30,7 @@ impl Authorizer {
         if self.runs.register(registration, load, &self.audit)? {
             let rules = self.rules.load();
             self.open.cut_where(Outcome::PolicyChanged, |exchange| {
-                exchange.run.as_ref() == Some(&run) && !self.still_allowed(&rules, exchange)
+                exchange.run.as_ref() == Some(&run) && self.judge_again(&rules, exchange).is_err()
             });
         }
         Ok(())

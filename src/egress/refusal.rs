@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use super::{Authorizer, Client, Endpoint};
 use crate::{
-    policy::{Decision, Reason},
+    policy::{Decision, Reason, Verdict},
     protocol::Denial,
     record::{Asked, DecisionRecord, Id, Subject, Via},
     resolver::ResolveError,
@@ -30,6 +30,14 @@ impl Refusal {
             detail: None,
             retry_after: None,
             silent: false,
+        }
+    }
+
+    /// A refusal by policy.
+    pub(super) fn by(verdict: Verdict) -> Self {
+        Self {
+            rule: verdict.rule,
+            ..Self::new(verdict.reason)
         }
     }
 
