@@ -19,9 +19,10 @@ mod queries;
 mod refusal;
 mod splice;
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use arc_swap::ArcSwap;
+use rustix::io::Errno;
 
 pub use self::{
     activity::Activity,
@@ -168,7 +169,11 @@ impl Authorizer {
     fn surroundings(&self, rules: &Rules) -> Result<Surroundings, Refusal> {
         let interfaces = interfaces::read().map_err(|error| {
             tracing::error!(%error, "cannot read this host's interfaces");
-            Refusal::new(Reason::AddressBlocked)
+            Refusal::new(if is_exhausted(&error) {
+                Reason::OverCapacity
+            } else {
+                Reason::AddressBlocked
+            })
         })?;
         Ok(Surroundings {
             interfaces,
@@ -177,4 +182,10 @@ impl Authorizer {
             listeners: Arc::clone(&self.listeners.load()),
         })
     }
+}
+
+/// Whether this process, or this host, has no descriptor left: that says nothing of a destination.
+fn is_exhausted(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(errno, Some(Errno::MFILE | Errno::NFILE))
 }

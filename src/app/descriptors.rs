@@ -5,9 +5,12 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Descriptors of one client connection: its socket and the origin's.
 const PER_CONNECTION: u64 = 2;
 
-/// Kept for listeners, look-ups, the log and the admin socket, for idle upstream connections, and
-/// for attempts to connect beyond the first; at most a quarter of what there is.
-const RESERVED: u64 = 128 + 1024 + 256;
+/// Kept under every limit: listeners, the log, the admin socket, and those that are turned away.
+const LEAST_RESERVED: u64 = 128;
+
+/// Kept where there is room: besides, for look-ups, for idle connections to origins, for attempts
+/// to connect beyond the first, and for pipes; at most a quarter of what there is.
+const RESERVED: u64 = LEAST_RESERVED + 512 + 1024 + 256 + 256;
 
 /// The process may not open enough files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -32,10 +35,11 @@ pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
     let needed = u64::try_from(connections)
         .unwrap_or(u64::MAX)
         .saturating_mul(PER_CONNECTION);
-    if hard < needed {
+    let fitting = fitting(connections, hard);
+    if hard < needed || fitting == 0 {
         return Err(DescriptorError {
             connections,
-            needed,
+            needed: needed.saturating_add(LEAST_RESERVED),
             hard,
         });
     }
@@ -52,11 +56,10 @@ pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
         tracing::error!(%error, wanted, "cannot raise the limit of open files");
         return Err(DescriptorError {
             connections,
-            needed,
+            needed: wanted,
             hard: current.unwrap_or(hard),
         });
     }
-    let fitting = fitting(connections, hard);
     if fitting < connections {
         tracing::warn!(
             fitting,
@@ -70,7 +73,8 @@ pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
 
 /// Connections that leave the reserve free, at most those configured.
 fn fitting(connections: usize, hard: u64) -> usize {
-    let room = hard.saturating_sub(RESERVED.min(hard / 4)) / PER_CONNECTION;
+    let reserved = RESERVED.min(hard / 4).max(LEAST_RESERVED);
+    let room = hard.saturating_sub(reserved) / PER_CONNECTION;
     connections.min(usize::try_from(room).unwrap_or(usize::MAX))
 }
 
@@ -82,8 +86,11 @@ mod tests {
     fn the_reserve_is_never_taken_by_connections() {
         for (connections, hard, expected) in [
             (10_000, 1_048_576, 10_000),
-            (10_000, 20_000, 9_296),
+            (10_000, 20_000, 8_912),
             (100, 1_024, 100),
+            (1_000, 1_024, 384),
+            (100, 256, 64),
+            (10, 64, 0),
         ] {
             assert_eq!(
                 fitting(connections, hard),

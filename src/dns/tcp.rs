@@ -37,9 +37,9 @@ pub(super) async fn serve(listener: Listener, answerer: Arc<Answerer>, tasks: Ta
                 local: accepted.local.ip(),
             };
             // Strangers take no place; over a limit the connection is dropped, which closes it.
-            if !answerer.authorizer.knows(from) {
+            let Some(connection) = answerer.authorizer.admit_queries(from) else {
                 return;
-            }
+            };
             if let Some(place) = Places::take(&places, from.peer) {
                 let answerer = Arc::clone(&answerer);
                 let stopping = tasks.stopping().clone();
@@ -47,7 +47,7 @@ pub(super) async fn serve(listener: Listener, answerer: Arc<Answerer>, tasks: Ta
                     stopping
                         .run_until_cancelled(converse(accepted.stream, from, &answerer))
                         .await;
-                    drop(place);
+                    drop((place, connection));
                 });
             }
         })

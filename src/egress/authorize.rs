@@ -50,6 +50,17 @@ impl Authorizer {
             })
     }
 
+    /// Takes a place for a connection that carries DNS queries; none where there is none left, and
+    /// for strangers. Security: without one, such connections would use up the descriptors of those
+    /// that have theirs.
+    pub fn admit_queries(self: &Arc<Self>, from: Endpoint) -> Option<Connection> {
+        let rules = self.rules.load();
+        let client = self.identify(&rules, from).ok()?;
+        self.limiter
+            .connect(self, client.key, from, &rules.limits)
+            .ok()
+    }
+
     /// Decides on one request: limits, policy, addresses, and the opening record, in this order.
     /// Nothing is looked up for what policy does not allow.
     ///

@@ -16,7 +16,7 @@ use tokio::{
     time::{self, Instant},
 };
 
-use super::Permit;
+use super::{Permit, is_exhausted};
 use crate::policy::Reason;
 
 /// RFC 8305 section 5: how long an attempt goes on alone.
@@ -54,9 +54,11 @@ pub enum ConnectError {
 }
 
 impl ConnectError {
-    /// `connect_failed` or `connect_timeout`.
+    /// `connect_failed` or `connect_timeout`; `over_capacity` where this process has no descriptor
+    /// left, which says nothing of the destination.
     pub fn reason(&self) -> Reason {
         match self {
+            Self::Failed { last, .. } if is_exhausted(last) => Reason::OverCapacity,
             Self::Failed { .. } => Reason::ConnectFailed,
             Self::Timeout { .. } => Reason::ConnectTimeout,
         }
@@ -65,6 +67,7 @@ impl ConnectError {
     /// The `Proxy-Status` error type (RFC 9209 section 2.3).
     pub fn proxy_status_error(&self) -> &'static str {
         match self {
+            Self::Failed { last, .. } if is_exhausted(last) => "proxy_internal_response",
             Self::Failed { last, .. } if has_answered(last) => "connection_refused",
             Self::Failed { .. } => "destination_ip_unroutable",
             Self::Timeout { .. } => "connection_timeout",

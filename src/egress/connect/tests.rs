@@ -277,6 +277,11 @@ fn the_error_says_what_proxy_status_says() {
         destination: "allowed.example:443".to_owned(),
         limit: LIMIT,
     };
+    let exhausted = ConnectError::Failed {
+        destination: "allowed.example:443".to_owned(),
+        last: io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error()),
+    };
+    assert_eq!(exhausted.reason(), Reason::OverCapacity);
     for (error, expected) in [
         (
             failed(io::ErrorKind::ConnectionRefused),
@@ -291,6 +296,7 @@ fn the_error_says_what_proxy_status_says() {
             "destination_ip_unroutable",
         ),
         (timeout, "connection_timeout"),
+        (exhausted, "proxy_internal_response"),
     ] {
         assert_eq!(error.proxy_status_error(), expected, "{error}");
     }
