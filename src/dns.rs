@@ -86,7 +86,9 @@ impl DnsServer {
             authorizer,
             settings: self.settings,
         });
-        tasks.spawn(udp::serve(self.udp, Arc::clone(&answerer), tasks.clone()));
+        let of_datagrams = Arc::clone(&answerer);
+        let answer = move |message: &[u8], from, ours| of_datagrams.answer(message, from, ours);
+        tasks.spawn(udp::serve(self.udp, answer, tasks.clone()));
         tcp::serve(self.tcp, answerer, tasks).await;
     }
 }

@@ -4,15 +4,14 @@
 use std::{
     io::{self, IoSliceMut},
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    sync::Arc,
     time::Duration,
 };
 
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
-use tokio::{io::Interest, net::UdpSocket};
+use tokio::{io::Interest, net::UdpSocket, task::yield_now};
 
-use super::{Answerer, LONGEST_QUERY, own_address};
+use super::{LONGEST_QUERY, own_address};
 use crate::{
     drain::Tasks,
     egress::Endpoint,
@@ -24,6 +23,10 @@ const BUFFER: usize = 65536;
 
 /// How long to wait after the kernel could not hand over a datagram.
 const RECEIVE_BACKOFF: Duration = Duration::from_millis(10);
+
+/// How many datagrams are answered before others have their turn: a flood comes as fast as it is
+/// read, and would hold the thread of whoever waits behind it.
+const TURN: usize = 32;
 
 /// A bound UDP socket that tells where each datagram came in.
 #[derive(Debug)]
@@ -70,11 +73,15 @@ impl UdpEnd {
     }
 }
 
-/// Answers datagrams until the drain begins.
-pub(super) async fn serve(end: UdpEnd, answerer: Arc<Answerer>, tasks: Tasks) {
+/// Answers datagrams as `answer` says until the drain begins.
+pub(super) async fn serve<A>(end: UdpEnd, answer: A, tasks: Tasks)
+where
+    A: Fn(&[u8], Endpoint, Option<Ipv4Addr>) -> Option<Vec<u8>>,
+{
     let mut memory = vec![0; BATCH_SIZE * BUFFER];
     let mut buffers: Vec<IoSliceMut<'_>> = memory.chunks_mut(BUFFER).map(IoSliceMut::new).collect();
     let mut arrived = [RecvMeta::default(); BATCH_SIZE];
+    let mut turn = 0;
     loop {
         let readable = tokio::select! {
             () = tasks.stopping().cancelled() => return,
@@ -90,7 +97,12 @@ pub(super) async fn serve(end: UdpEnd, answerer: Arc<Answerer>, tasks: Tasks) {
             Ok(count) => {
                 for (meta, buffer) in arrived.iter().zip(&buffers).take(count) {
                     let datagrams = buffer.get(..meta.len).unwrap_or_default();
-                    answer_all(&end, &answerer, meta, datagrams);
+                    answer_all(&end, &answer, meta, datagrams);
+                    turn += meta.len.div_ceil(meta.stride.max(1));
+                    if turn >= TURN {
+                        turn = 0;
+                        yield_now().await;
+                    }
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -103,7 +115,10 @@ pub(super) async fn serve(end: UdpEnd, answerer: Arc<Answerer>, tasks: Tasks) {
 }
 
 /// Answers the datagrams of one buffer, which came from one client to one address of ours.
-fn answer_all(end: &UdpEnd, answerer: &Answerer, meta: &RecvMeta, datagrams: &[u8]) {
+fn answer_all<A>(end: &UdpEnd, answer: &A, meta: &RecvMeta, datagrams: &[u8])
+where
+    A: Fn(&[u8], Endpoint, Option<Ipv4Addr>) -> Option<Vec<u8>>,
+{
     let Some(local) = meta.dst_ip.map(|address| address.to_canonical()) else {
         return;
     };
@@ -128,8 +143,47 @@ fn answer_all(end: &UdpEnd, answerer: &Answerer, meta: &RecvMeta, datagrams: &[u
         if datagram.len() > LONGEST_QUERY {
             continue;
         }
-        if let Some(answer) = answerer.answer(datagram, from, ours) {
+        if let Some(answer) = answer(datagram, from, ours) {
             end.send(&answer, meta);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_flood_is_answered_in_turns() {
+        const FLOOD: usize = 4 * TURN;
+        let end = UdpEnd::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let server = end.socket.local_addr().unwrap();
+        let flooder = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        for _ in 0..FLOOD {
+            flooder.send_to(b"query", server).unwrap();
+        }
+        let answered = AtomicUsize::new(0);
+        let answer = |_: &[u8], _, _| {
+            answered.fetch_add(1, Ordering::Relaxed);
+            None
+        };
+        let tasks = Tasks::new();
+        let waiting = async {
+            let (mut seen, mut most) = (0, 0);
+            while seen < FLOOD {
+                yield_now().await;
+                let now = answered.load(Ordering::Relaxed);
+                most = most.max(now - seen);
+                seen = now;
+            }
+            tasks.stopping().cancel();
+            most
+        };
+        let served = serve(end, answer, tasks.clone());
+        let (most, ()) = tokio::join!(waiting, served);
+        // Whoever waits may come before one turn and behind the next.
+        assert!(most <= 2 * TURN, "{most} of {FLOOD} in one turn");
     }
 }

@@ -5,6 +5,7 @@ use std::{future::poll_fn, io::ErrorKind};
 use tokio::{
     io::AsyncWriteExt,
     net::tcp::{ReadHalf, WriteHalf},
+    task::yield_now,
 };
 
 use super::{
@@ -24,6 +25,10 @@ const TURNS: u32 = 4;
 
 /// A small receipt, in bytes.
 const SMALL: usize = 4 * 1024;
+
+/// How many bytes are moved before others have their turn: where both ends keep up, moving never
+/// waits, and would hold the thread of whoever waits behind it.
+const TURN: usize = 1024 * 1024;
 
 /// Two connections that may be joined, and what allows it.
 #[derive(Debug)]
@@ -206,7 +211,7 @@ impl Flow<'_> {
         count: &impl Fn(u64) -> Result<(), BudgetExceeded>,
     ) -> Result<Moved, Broken> {
         let (from, to) = (self.from.as_ref(), self.to.as_ref());
-        let mut small = 0;
+        let (mut small, mut turn) = (0, 0);
         while small < TURNS {
             // No pipe is taken before there is something to read.
             let readable = poll_fn(|cx| from.poll_read_ready(cx)).await;
@@ -227,6 +232,11 @@ impl Flow<'_> {
             let drained = pipe.drain(to, || self.activity.touch()).await;
             drained.map_err(|_| Broken::Sink)?;
             small = if taken < SMALL { small + 1 } else { 0 };
+            turn += taken;
+            if turn >= TURN {
+                turn = 0;
+                yield_now().await;
+            }
         }
         Ok(Moved::ForNow)
     }

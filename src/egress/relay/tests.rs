@@ -1,5 +1,10 @@
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    io::{Read as _, Write as _},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
     time::Duration,
 };
 
@@ -24,7 +29,7 @@ struct Relayed {
     client: TcpStream,
     origin: TcpStream,
     inside: (Peer, Peer),
-    up: AtomicU64,
+    up: Arc<AtomicU64>,
     down: AtomicU64,
     budget: u64,
 }
@@ -37,7 +42,7 @@ impl Relayed {
             client,
             origin,
             inside: (from_client, from_origin),
-            up: AtomicU64::new(0),
+            up: Arc::default(),
             down: AtomicU64::new(0),
             budget: u64::MAX,
         }
@@ -68,7 +73,8 @@ impl Relayed {
         };
         let relaying = tokio::time::timeout(Duration::from_secs(20), relaying);
         let (outcome, ()) = tokio::join!(relaying, peers(client, origin));
-        (outcome.unwrap(), up.into_inner(), down.into_inner())
+        let up = up.load(Ordering::Relaxed);
+        (outcome.unwrap(), up, down.into_inner())
     }
 }
 
@@ -118,7 +124,7 @@ async fn bulk_arrives_as_it_was_sent_both_ways_at_once() {
             // And a few small ones in the end, which are copied again.
             for piece in small.chunks(100) {
                 to.write_all(piece).await.unwrap();
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
             to.shutdown().await.unwrap();
         };
@@ -280,4 +286,44 @@ async fn a_side_that_does_not_read_costs_one_buffer_at_most() {
     assert!(held <= crate::egress::peer::BUFFER, "{held}");
     assert_eq!(up.into_inner(), 0);
     assert!(down.into_inner() > 0);
+}
+
+/// A blocking stream for a thread of the test's own.
+fn blocking(stream: TcpStream) -> std::net::TcpStream {
+    let stream = stream.into_std().unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn bulk_is_moved_in_turns() {
+    const LENGTH: u64 = 256 << 20;
+    let relayed = Relayed::new().await;
+    let moved = Arc::clone(&relayed.up);
+    let peers = async |client: TcpStream, origin: TcpStream| {
+        let (mut client, mut origin) = (blocking(client), blocking(origin));
+        let sending = thread::spawn(move || {
+            let piece = vec![b'x'; 1 << 20];
+            for _ in 0..LENGTH >> 20 {
+                client.write_all(&piece).unwrap();
+            }
+        });
+        let receiving = thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 20];
+            while origin.read(&mut buffer).unwrap() > 0 {}
+        });
+        let (mut seen, mut most) = (0, 0);
+        while seen < LENGTH {
+            yield_now().await;
+            let now = moved.load(Ordering::Relaxed);
+            most = most.max(now - seen);
+            seen = now;
+        }
+        sending.join().unwrap();
+        receiving.join().unwrap();
+        let bound = 4 * u64::try_from(TURN).unwrap();
+        assert!(most <= bound, "{most} bytes in one turn");
+    };
+    let (outcome, up, _) = relayed.during(peers).await;
+    assert_eq!((outcome, up), (Outcome::Done, LENGTH));
 }
