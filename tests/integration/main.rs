@@ -11,11 +11,11 @@
 
 mod addresses;
 mod admin;
-mod audit;
 mod chain;
 mod check;
 mod clients;
 mod dns;
+mod faults;
 mod forward;
 mod logs;
 mod parity;

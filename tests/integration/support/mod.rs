@@ -9,6 +9,7 @@ pub mod dns_upstream;
 pub mod oracle;
 pub mod origin;
 pub mod proxy;
+pub mod soundness;
 pub mod world;
 
 use std::{

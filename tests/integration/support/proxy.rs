@@ -26,31 +26,7 @@ impl TestProxy {
     /// Starts the proxy on loopback with every listener, the given upstream resolver, and
     /// `policy` (profiles, clients, limits and any other sections but those already there).
     pub fn start(upstream: SocketAddr, policy: &str) -> Self {
-        Self::with_config(|dir| {
-            let dir = dir.display();
-            format!(
-                r#"
-[listen]
-proxy = ["127.0.0.1:0"]
-dns = ["127.0.0.1:0"]
-https = ["127.0.0.1:0"]
-http = ["127.0.0.1:0"]
-admin = "{dir}/admin.sock"
-
-[dns]
-answer = "127.0.0.1"
-
-[resolver]
-servers = ["udp://{upstream}"]
-timeout = "2s"
-
-[audit]
-file = "{dir}/audit.jsonl"
-
-{policy}
-"#
-            )
-        })
+        Self::with_config(|dir| standard_config(dir, upstream, policy))
     }
 
     /// Starts the proxy with a whole configuration, which may use the folder it is given.
@@ -62,7 +38,13 @@ file = "{dir}/audit.jsonl"
 
     /// Starts the proxy anew in the folder of an earlier one, as after a crash.
     pub fn in_folder(dir: TempDir) -> Self {
-        let mut child = command()
+        Self::launched(command(), dir)
+    }
+
+    /// Starts the proxy in a folder that holds its configuration, with a command that runs the
+    /// binary in a setting of its own.
+    pub fn launched(mut command: Command, dir: TempDir) -> Self {
+        let mut child = command
             .args(["serve", "--log-format", "json", "-c"])
             .arg(dir.path().join("eclusa.toml"))
             .stdin(Stdio::null())
@@ -190,6 +172,33 @@ pub fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eclusa"));
     command.env_clear();
     command
+}
+
+/// A configuration with every listener on loopback, and the audit log in `dir`.
+pub fn standard_config(dir: &Path, upstream: SocketAddr, policy: &str) -> String {
+    let dir = dir.display();
+    format!(
+        r#"
+[listen]
+proxy = ["127.0.0.1:0"]
+dns = ["127.0.0.1:0"]
+https = ["127.0.0.1:0"]
+http = ["127.0.0.1:0"]
+admin = "{dir}/admin.sock"
+
+[dns]
+answer = "127.0.0.1"
+
+[resolver]
+servers = ["udp://{upstream}"]
+timeout = "2s"
+
+[audit]
+file = "{dir}/audit.jsonl"
+
+{policy}
+"#
+    )
 }
 
 fn message(entry: &Value) -> &str {

@@ -1,14 +1,17 @@
 //! The fixture of the case tables: the proxy, an upstream that knows every name (so that a leak
 //! would succeed), and origins on loopback addresses of their own.
 
-use std::net::{SocketAddr, TcpStream};
+use std::{
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+};
 
 use serde_json::Value;
 
 use super::{
     client::{dial_from, read_until, send, status},
     dns_upstream::DnsUpstream,
-    origin::{self, Authority, Origin},
+    origin::{self, Authority, Behaviour, Origin},
     proxy::TestProxy,
     unique_loopback,
 };
@@ -75,10 +78,14 @@ impl World {
     }
 
     /// The fixture with origins of the test's own behind `allowed.example`, TLS and plain.
-    pub fn with_origins(
-        policy: &str,
-        web: std::sync::Arc<origin::Behaviour>,
-        plain: std::sync::Arc<origin::Behaviour>,
+    pub fn with_origins(policy: &str, web: Arc<Behaviour>, plain: Arc<Behaviour>) -> Self {
+        Self::around((web, plain), |upstream| TestProxy::start(upstream, policy))
+    }
+
+    /// The fixture around a proxy that the test starts itself, given its resolver.
+    pub fn around(
+        (web, plain): (Arc<Behaviour>, Arc<Behaviour>),
+        start: impl FnOnce(SocketAddr) -> TestProxy,
     ) -> Self {
         let authority = Authority::new(NAMES);
         let (host, opaque) = (unique_loopback(), unique_loopback());
@@ -106,7 +113,7 @@ impl World {
         for name in ["opaque.example", "opaque2.example"] {
             upstream.set_addresses(name, &[&opaque]);
         }
-        let proxy = TestProxy::start(upstream.address, policy);
+        let proxy = start(upstream.address);
         Self {
             proxy,
             upstream,
