@@ -1,5 +1,6 @@
 //! The network of a run: none, the proxy alone, or one that leads nowhere.
 
+mod killed;
 mod private;
 pub(crate) mod stage;
 
