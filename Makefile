@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/target/venv/bin:$(PATH)
 
 IMAGE := eclusa:0.1.0
 
-.PHONY: help check deny advisories sbom deps engine engine-stop integration sandbox fuzz bench demo image release test
+.PHONY: help check deny advisories sbom deps engine engine-stop integration sandbox fuzz bench load demo image release test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile
@@ -66,6 +66,10 @@ fuzz:           ## every fuzz target for FUZZ_SECONDS
 
 bench:          ## measures it beside its peers, and its inner parts; writes docs/benchmarks.md
 	scripts/bench
+
+load:           ## 8,000 tunnels for ten minutes, and what one greedy client does to another
+	scripts/load hold "$$(scripts/static)"
+	scripts/load fair "$$(scripts/static)"
 
 demo:           ## the main job, in a table
 	demo/run
