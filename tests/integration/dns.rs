@@ -15,7 +15,7 @@ use std::{
 
 use hickory_net::proto::op::Message;
 
-use crate::support::{PATIENCE, proxy::TestProxy, unique_loopback};
+use crate::support::{PATIENCE, output_of, proxy::TestProxy, unique_loopback};
 
 /// A proxy with a DNS server on every address and an upstream that must never hear of it.
 struct DnsProxy {
@@ -185,17 +185,4 @@ fn summary(answer: &[u8]) -> String {
     let mut words = vec![format!("{:?}", message.response_code)];
     words.extend(message.answers.iter().map(|record| record.data.to_string()));
     words.join(" ")
-}
-
-/// Runs a command that must succeed and gives what it printed.
-fn output_of(command: &mut Command) -> String {
-    let output = command.output().expect("the command is installed");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}\n{text}{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
-    text
 }

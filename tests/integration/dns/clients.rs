@@ -4,10 +4,8 @@ use std::{fs, path::Path};
 
 use tokio::time::Instant;
 
-use super::{
-    namespace::{assert_fresh, cover, ip},
-    *,
-};
+use super::*;
+use crate::support::namespace::{self, assert_fresh, cover, ip};
 
 const NAMES: [&str; 4] = [
     "allowed.example",

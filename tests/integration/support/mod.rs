@@ -6,6 +6,7 @@
 
 pub mod client;
 pub mod dns_upstream;
+pub mod namespace;
 pub mod oracle;
 pub mod origin;
 pub mod proxy;
@@ -14,6 +15,7 @@ pub mod world;
 
 use std::{
     net::Ipv4Addr,
+    process::Command,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -41,6 +43,19 @@ pub fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
         assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::park_timeout(Duration::from_millis(10));
     }
+}
+
+/// Runs a command that must succeed and gives what it printed.
+pub fn output_of(command: &mut Command) -> String {
+    let output = command.output().expect("the command is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    text
 }
 
 /// Asks `server` for the A records of `name` over UDP, and gives the answer.
