@@ -230,6 +230,17 @@ async fn a_range_that_somebody_has_is_given_up_for_another() {
     });
     let record = hopeless.run(&egress(), Io::none()).await;
     assert_eq!(record.exit_code, 125);
+    let settings = Settings {
+        pool: "10.231.0.0/29".parse().unwrap(),
+        ..hopeless.settings()
+    };
+    let launcher = Launcher::new(&hopeless.fake, settings);
+    let record = launcher.run(&egress(), Io::none()).await.unwrap();
+    let said = record.error.unwrap_or_default();
+    assert!(
+        said.contains("no /29 of the pool 10.231.0.0/29 is free"),
+        "{said}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

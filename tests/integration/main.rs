@@ -18,6 +18,7 @@ mod dns;
 mod faults;
 mod forward;
 mod logs;
+mod metrics;
 mod parity;
 mod policy_table;
 mod recorded;
