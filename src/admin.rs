@@ -8,6 +8,7 @@ pub mod reload;
 mod api;
 mod metrics;
 mod request;
+mod slots;
 mod socket;
 
 use std::{convert::Infallible, net::SocketAddr, pin::Pin, sync::Arc, time::Duration};
@@ -24,7 +25,7 @@ use tokio::{
 pub use self::{
     health::Health,
     reload::Reloader,
-    request::RunRequest,
+    request::{RunRequest, SlotLine, SlotRequest},
     socket::{SocketError, bind},
 };
 

@@ -9,6 +9,7 @@ pub mod peer;
 pub mod permit;
 pub mod relay;
 pub mod runs;
+pub mod slots;
 pub mod summary;
 
 mod authorize;
@@ -34,6 +35,7 @@ pub use self::{
     queries::{QueryRefusal, QueryVerdict},
     relay::{Tunnel, relay},
     runs::{Registration, RegistrationError, RunTable},
+    slots::{Slot, SlotError, SlotTable},
     summary::Summary,
 };
 use self::{limits::Limiter, open::OpenTable, refusal::Refusal};
@@ -53,6 +55,7 @@ pub struct Authorizer {
     resolver: Resolver,
     audit: Arc<AuditLog>,
     runs: RunTable,
+    slots: SlotTable,
     limiter: Limiter,
     open: Arc<OpenTable>,
     tasks: Tasks,
@@ -100,6 +103,7 @@ impl Authorizer {
             resolver,
             audit,
             runs: RunTable::default(),
+            slots: SlotTable::default(),
             limiter: Limiter::new(capacity),
             open: Arc::default(),
             tasks,
@@ -120,6 +124,11 @@ impl Authorizer {
     /// The registered runs.
     pub fn runs(&self) -> &RunTable {
         &self.runs
+    }
+
+    /// The networks made ahead for runs.
+    pub fn slots(&self) -> &SlotTable {
+        &self.slots
     }
 
     /// The limits in force.

@@ -8,11 +8,11 @@ use std::{
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::{Method, Request, Response, StatusCode, body::Incoming, header};
-use serde::Serialize;
+use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Admin, metrics, reload::ReloadError, request::RunRequest};
+use super::{Admin, metrics, reload::ReloadError, request::RunRequest, slots};
 use crate::{
-    egress::{Registration, RegistrationError, runs::Run},
+    egress::{Registration, RegistrationError, SlotError, runs::Run},
     policy::{Pattern, PatternError},
     record::{RunId, RunIdError},
 };
@@ -34,16 +34,18 @@ struct RunLine {
 
 /// Why a call is refused; each becomes a problem document.
 #[derive(Debug, thiserror::Error)]
-enum Problem {
+pub(super) enum Problem {
     #[error("there is nothing at {0}")]
     NotFound(String),
     #[error("{0} is not answered here")]
     MethodNotAllowed(Method),
     #[error("there is no run {0}")]
     NoRun(RunId),
+    #[error("there is no idle slot {0}")]
+    NoSlot(RunId),
     #[error(transparent)]
     RunId(#[from] RunIdError),
-    #[error("the body is not a registration: {0}")]
+    #[error("the body is not what is asked for: {0}")]
     Body(String),
     #[error("allow[{at}] {text:?}: {source}")]
     Pattern {
@@ -54,30 +56,44 @@ enum Problem {
     #[error(transparent)]
     Registration(#[from] RegistrationError),
     #[error(transparent)]
+    Slot(#[from] SlotError),
+    #[error(transparent)]
     Reload(#[from] ReloadError),
 }
 
 impl Problem {
     fn status(&self) -> StatusCode {
         match self {
-            Self::NotFound(_) | Self::NoRun(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) | Self::NoRun(_) | Self::NoSlot(_) => StatusCode::NOT_FOUND,
             Self::MethodNotAllowed(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::RunId(_) | Self::Body(_) | Self::Pattern { .. } => StatusCode::BAD_REQUEST,
             Self::Reload(_) => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Registration(error) => match error {
-                RegistrationError::SourceTaken { .. }
-                | RegistrationError::SourceConfigured(_)
-                | RegistrationError::Ending(_) => StatusCode::CONFLICT,
-                RegistrationError::NoSource
-                | RegistrationError::Profile(_)
-                | RegistrationError::BeyondCeiling(_) => StatusCode::BAD_REQUEST,
-                RegistrationError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Registration(error) => of_registration(error),
+            Self::Slot(error) => match error {
+                SlotError::Known(_)
+                | SlotError::AddressTaken(_)
+                | SlotError::TooMany
+                | SlotError::NoneIdle(_) => StatusCode::CONFLICT,
+                SlotError::NoSource => StatusCode::BAD_REQUEST,
+                SlotError::Registration(error) => of_registration(error),
             },
         }
     }
 }
 
-type Answer = Response<Full<Bytes>>;
+fn of_registration(error: &RegistrationError) -> StatusCode {
+    match error {
+        RegistrationError::SourceTaken { .. }
+        | RegistrationError::SourceConfigured(_)
+        | RegistrationError::Ending(_) => StatusCode::CONFLICT,
+        RegistrationError::NoSource
+        | RegistrationError::Profile(_)
+        | RegistrationError::BeyondCeiling(_) => StatusCode::BAD_REQUEST,
+        RegistrationError::Audit(_) => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+pub(super) type Answer = Response<Full<Bytes>>;
 
 /// Answers one request of the admin socket.
 pub(super) async fn respond(admin: &Admin, request: Request<Incoming>) -> Answer {
@@ -115,16 +131,19 @@ async fn route(admin: &Admin, request: Request<Incoming>) -> Result<Answer, Prob
                 .collect();
             Ok(json(StatusCode::OK, &runs))
         }
-        ("/healthz" | "/metrics" | "/v1/audit" | "/v1/reload" | "/v1/runs", _) => {
+        ("/v1/slots", &Method::GET) => Ok(slots::list(admin)),
+        ("/healthz" | "/metrics" | "/v1/audit" | "/v1/reload" | "/v1/runs" | "/v1/slots", _) => {
             Err(Problem::MethodNotAllowed(method))
         }
-        _ => match path.strip_prefix("/v1/runs/") {
-            Some(run) => {
-                let run = RunId::parse(run)?;
-                one_run(admin, run, request).await
+        _ => {
+            if let Some(run) = path.strip_prefix("/v1/runs/") {
+                one_run(admin, RunId::parse(run)?, request).await
+            } else if let Some(slot) = path.strip_prefix("/v1/slots/") {
+                slots::one(admin, RunId::parse(slot)?, request).await
+            } else {
+                Err(Problem::NotFound(path))
             }
-            None => Err(Problem::NotFound(path)),
-        },
+        }
     }
 }
 
@@ -136,12 +155,11 @@ async fn one_run(admin: &Admin, run: RunId, request: Request<Incoming>) -> Resul
             Ok(json(StatusCode::OK, &found.summary().network()))
         }
         Method::PUT => {
-            let body = Limited::new(request.into_body(), MAX_BODY)
-                .collect()
-                .await
-                .map_err(|error| Problem::Body(error.to_string()))?
-                .to_bytes();
-            runs.register(registration(run, &body)?)?;
+            let (pool, registration) = registration(run, read_body(request).await?)?;
+            if let Some(pool) = pool {
+                return slots::claim(admin, &pool, &registration);
+            }
+            runs.register(registration)?;
             Ok(json(StatusCode::OK, &serde_json::json!({})))
         }
         Method::DELETE => {
@@ -152,9 +170,20 @@ async fn one_run(admin: &Admin, run: RunId, request: Request<Incoming>) -> Resul
     }
 }
 
-fn registration(run: RunId, body: &[u8]) -> Result<Registration, Problem> {
-    let request: RunRequest =
-        serde_json::from_slice(body).map_err(|error| Problem::Body(error.to_string()))?;
+/// The body of a request, which is JSON of one shape.
+pub(super) async fn read_body<T: DeserializeOwned>(
+    request: Request<Incoming>,
+) -> Result<T, Problem> {
+    let body = Limited::new(request.into_body(), MAX_BODY).collect().await;
+    let body = body.map_err(|error| Problem::Body(error.to_string()))?;
+    serde_json::from_slice(&body.to_bytes()).map_err(|error| Problem::Body(error.to_string()))
+}
+
+/// The pool that it claims from, where it does, and the rest.
+fn registration(
+    run: RunId,
+    request: RunRequest,
+) -> Result<(Option<Arc<str>>, Registration), Problem> {
     let mut allow = Vec::with_capacity(request.allow.len());
     for (at, text) in request.allow.into_iter().enumerate() {
         match Pattern::parse_allow(&text) {
@@ -163,14 +192,15 @@ fn registration(run: RunId, body: &[u8]) -> Result<Registration, Problem> {
         }
     }
     let sources = request.sources.iter().map(IpAddr::to_canonical).collect();
-    Ok(Registration {
+    let registration = Registration {
         run,
         sources,
         listener: request.listener,
         profile: request.profile,
         allow,
         expires_in: request.expires_in,
-    })
+    };
+    Ok((request.pool, registration))
 }
 
 fn line(run: &Run) -> RunLine {
@@ -233,7 +263,7 @@ fn problem_document(problem: &Problem) -> Answer {
     )
 }
 
-fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
+pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
     match serde_json::to_vec(value) {
         Ok(body) => answer(status, "application/json", body),
         Err(error) => {
@@ -265,7 +295,9 @@ mod tests {
 
     fn read(body: &str) -> Result<Registration, String> {
         let run = RunId::parse("01JD").unwrap();
-        registration(run, body.as_bytes()).map_err(|problem| problem.to_string())
+        let request = serde_json::from_str(body).map_err(|error| error.to_string())?;
+        let read = registration(run, request).map_err(|problem| problem.to_string());
+        read.map(|(_, registration)| registration)
     }
 
     #[test]
@@ -276,7 +308,7 @@ mod tests {
         assert_eq!(read_whole.expires_in, Duration::from_secs(90));
         assert_eq!(read_whole.sources[1], IpAddr::from([10, 231, 0, 4]));
         for (body, expected) in [
-            ("", "the body is not a registration"),
+            ("", "EOF while parsing"),
             (r#"{"sources": []}"#, "missing field `expires_in`"),
             (
                 r#"{"sources": ["x"], "expires_in": "1s"}"#,

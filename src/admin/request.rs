@@ -19,10 +19,14 @@ const EXPIRY: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// The addresses that the run has for itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<IpAddr>,
     /// The proxy's address on the run's network: what our DNS answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listener: Option<Ipv4Addr>,
+    /// Instead of both: whatever an idle slot of this pool has, which the answer tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<Arc<str>>,
     /// Its profile; its own list alone holds where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Arc<str>>,
@@ -33,6 +37,35 @@ pub struct RunRequest {
     /// times.
     #[serde(serialize_with = "show", deserialize_with = "read")]
     pub expires_in: Duration,
+}
+
+/// The body of `PUT /v1/slots/{slot}`, and what a run that claims one is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SlotRequest {
+    /// Who may claim it: whoever names this pool.
+    pub pool: Arc<str>,
+    /// The addresses that its run will have for itself.
+    pub sources: Vec<IpAddr>,
+    /// The proxy's address on its network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listener: Option<Ipv4Addr>,
+}
+
+/// A slot as `GET /v1/slots` lists it, and the answer of a `PUT` that claimed one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotLine {
+    /// Its id.
+    pub slot: String,
+    /// The registered run that has it; none while it is idle.
+    #[serde(default)]
+    pub run: Option<String>,
+    /// Whether that run's time is over.
+    #[serde(default)]
+    pub ended: bool,
+    /// What it is.
+    #[serde(flatten)]
+    pub of: SlotRequest,
 }
 
 fn show<S: Serializer>(expires_in: &Duration, to: S) -> Result<S::Ok, S::Error> {
@@ -55,6 +88,7 @@ mod tests {
             let request = RunRequest {
                 sources: vec![IpAddr::from([10, 231, 0, 3])],
                 listener: Some(Ipv4Addr::new(10, 231, 0, 2)),
+                pool: None,
                 profile: Some("default".into()),
                 allow: vec!["api.example.com".to_owned()],
                 expires_in,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Authorizer, Registration, RegistrationError, Rules, runs};
+use super::{Authorizer, Registration, RegistrationError, Rules, Slot, SlotError, runs};
 use crate::{
     config::Config,
     record::{NetworkSummary, Outcome, RunId},
@@ -36,6 +36,13 @@ impl Authorizer {
         Ok(())
     }
 
+    /// Registers a run at the addresses of an idle slot of `pool`, and gives that slot; the run's own
+    /// sources and listener are not looked at.
+    pub fn claim(&self, pool: &Arc<str>, asked: &Registration) -> Result<Slot, SlotError> {
+        let register = |slot: &Slot| self.register(slot.registration(asked));
+        self.slots.claim(pool, &asked.run, register)
+    }
+
     /// Ends every run whose time is over: its sources are unknown clients until it is removed.
     pub fn expire_runs(&self) {
         for run in self.runs.expire(&self.audit) {
@@ -53,6 +60,7 @@ impl Authorizer {
             .closed(|exchange| exchange.run.as_ref() == Some(id))
             .await;
         self.runs.finish_removal(&run, cut, &self.audit);
+        self.slots.release(id);
         Some(NetworkSummary {
             audit_head: Some(self.audit.head().head),
             ..run.summary().network()

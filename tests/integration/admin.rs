@@ -1,5 +1,7 @@
 //! The admin socket and the life of the process: health, runs, reload, drain, crash.
 
+mod slots;
+
 use std::{fs, net::SocketAddr};
 
 use serde_json::{Value, json};
@@ -180,6 +182,9 @@ fn the_socket_answers_only_what_it_knows() {
         ("GET", "/v1/runs/unknown", 404),
         ("DELETE", "/v1/runs/unknown", 404),
         ("POST", "/v1/runs/unknown", 405),
+        ("POST", "/v1/slots", 405),
+        ("DELETE", "/v1/slots/unknown", 404),
+        ("GET", "/v1/slots/unknown", 405),
     ] {
         let output = world.proxy.admin(method, path, None);
         assert_eq!(output.status.code(), Some(1), "{method} {path}");

@@ -145,6 +145,7 @@ fn slice(spec: &RunSpec, facts: &Facts<'_>) -> Result<Slice, PlanError> {
         registration: RunRequest {
             sources: vec![sandbox.into()],
             listener: Some(proxy),
+            pool: None,
             profile: spec.profile.as_deref().map(Into::into),
             allow: spec.allow.iter().map(ToString::to_string).collect(),
             expires_in: REGISTRATION,
