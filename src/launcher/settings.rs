@@ -125,7 +125,8 @@ fn pid_namespace() -> io::Result<u64> {
     Ok(fs::metadata(Path::new("/proc/self/ns/pid"))?.ino())
 }
 
-/// When a process started, in clock ticks since boot; none where there is no such process.
+/// When a process started, in clock ticks since boot; none where there is no such process, or it has
+/// ended and nobody has asked yet how.
 fn start_of(pid: u32) -> io::Result<Option<u64>> {
     let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat,
@@ -135,8 +136,13 @@ fn start_of(pid: u32) -> io::Result<Option<u64>> {
     // The second field is the program's name in parentheses, which may itself hold some; the
     // start is the 22nd, so the 20th after them.
     let (_, rest) = stat.rsplit_once(')').unwrap_or_default();
-    rest.split_whitespace()
-        .nth(19)
+    let mut fields = rest.split_whitespace();
+    // A zombie, which whoever adopts orphans may never wait for, or one that just ends.
+    if matches!(fields.next(), Some("Z" | "X" | "x")) {
+        return Ok(None);
+    }
+    fields
+        .nth(18)
         .and_then(|field| field.parse().ok())
         .map(Some)
         .ok_or_else(|| io::Error::other(format!("/proc/{pid}/stat is not readable as one")))
@@ -165,5 +171,30 @@ mod tests {
             ..this
         };
         assert_eq!(gone.is_alive(), Some(false));
+    }
+
+    #[test]
+    fn a_process_that_ended_is_dead_before_anybody_waits_for_it() {
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let process = Process {
+            pid: child.id(),
+            start: start_of(child.id()).unwrap().unwrap(),
+            ..Process::this().unwrap()
+        };
+        assert_eq!(process.is_alive(), Some(true));
+        child.kill().unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        // It stays what it is: a zombie.
+        rustix::process::waitid(
+            rustix::process::WaitId::Pid(pid),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        assert_eq!(process.is_alive(), Some(false));
+        child.wait().unwrap();
     }
 }
