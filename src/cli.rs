@@ -10,6 +10,7 @@ mod engine;
 mod health;
 mod hold;
 mod json;
+mod keep;
 mod logs;
 mod man;
 mod probe;
@@ -144,6 +145,9 @@ enum Command {
     /// Do nothing until SIGTERM or SIGINT: what keeps a run's volumes mounted.
     #[command(hide = true)]
     Hold,
+    /// Replace the slots that runs took from the pool, then end: what `run` leaves behind.
+    #[command(hide = true)]
+    Keep(keep::KeepArgs),
     /// Try from inside of a sandbox what must fail there, for `doctor`.
     #[command(hide = true)]
     Probe(probe::ProbeArgs),
@@ -237,6 +241,7 @@ fn dispatch(
         Command::Completions(args) => completions::run(args, out),
         Command::Man(args) => man::run(args, out),
         Command::Hold => hold::run(),
+        Command::Keep(args) => keep::run(args, environment),
         Command::Probe(args) => probe::run(args, out),
     }
 }

@@ -20,6 +20,7 @@ pub mod capture;
 pub mod input;
 pub mod output;
 pub mod plan;
+pub mod pool;
 pub mod proxy;
 pub mod spec;
 
@@ -128,6 +129,7 @@ impl<B: Backend> Launcher<B> {
         let allowed = spec.timeout.min(RUN_TIMES.end().to_owned()) + SETUP_ALLOWANCE;
         Labels {
             run: ulid::Ulid::generate().into(),
+            slot: None,
             owner: self.settings.owner.clone(),
             process: self.settings.process,
             started: now,
@@ -194,6 +196,15 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
+    /// Whether somebody else has the range or the address, so that another may be had.
+    fn is_contended(&self) -> bool {
+        matches!(
+            self,
+            Self::Backend(BackendError::SubnetTaken(_))
+                | Self::Registration(RegistrationError::Taken(_))
+        )
+    }
+
     /// What `eclusa run` exits with.
     pub fn exit_code(&self) -> u8 {
         match self {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::Environment;
-use crate::config::{Config, Problems};
+use crate::config::{Config, Launcher, Problems};
 
 /// Where the configuration is when neither `-c` nor `ECLUSA_CONFIG` says.
 pub(crate) const DEFAULT: &str = "/etc/eclusa/eclusa.toml";
@@ -59,6 +59,11 @@ pub(crate) fn load_if_any(
     };
     let config = parse(&path, &text)?;
     Ok(Some(Loaded { config, path, text }))
+}
+
+/// What `[launcher]` says, or its defaults where there is no configuration.
+pub(crate) fn launcher(loaded: Option<&Loaded>) -> Launcher {
+    loaded.map_or_else(Launcher::default, |loaded| loaded.config.launcher.clone())
 }
 
 /// The file that `-c` names, else `ECLUSA_CONFIG`, else the default.

@@ -3,7 +3,14 @@
 use std::{io::Write, process::ExitCode};
 
 use super::{Environment, engine, runtime::block_on};
-use crate::launcher::proxy::Down;
+use crate::{
+    config,
+    launcher::{
+        Settings,
+        pool::{self, Turn},
+        proxy::Down,
+    },
+};
 
 /// `eclusa down`
 #[derive(Debug, clap::Args)]
@@ -21,9 +28,17 @@ pub(crate) fn run(
     environment: &Environment,
     out: &mut dyn Write,
 ) -> anyhow::Result<ExitCode> {
+    let settings = Settings::of_this_process(config::Launcher::default().pool, None).ok();
     let down = block_on(async {
         let engine = engine::connect(&args.engine, environment, None).await?;
-        Ok(engine.down().await?)
+        let Some(settings) = settings else {
+            return Ok(engine.down().await?);
+        };
+        // Nobody makes a slot for it meanwhile.
+        let _turn = Turn::wait(&settings).await?;
+        let down = engine.down().await?;
+        pool::forget(&settings)?;
+        Ok(down)
     })?;
     if args.json {
         serde_json::to_writer(&mut *out, &down)?;

@@ -14,13 +14,13 @@ use crate::launcher::{
 };
 
 /// The binary that runs, which our image is made of.
-const OWN_BINARY: &str = "/proc/self/exe";
+pub(super) const OWN_BINARY: &str = "/proc/self/exe";
 
 /// The longest file of `resolver.ca`, in bytes: several times the roots of a whole browser.
 const MOST_AUTHORITIES: u64 = 8 * 1024 * 1024;
 
 /// The options of every command that uses an engine.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct EngineArgs {
     /// The engine, unix:///PATH or tcp://ADDRESS:PORT. Default: $DOCKER_HOST, else Docker's
     /// socket, else Podman's.

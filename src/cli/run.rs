@@ -8,12 +8,20 @@ use std::{io::Write, process::ExitCode};
 
 pub(crate) use self::args::RunArgs;
 use self::show::Show;
-use super::{Environment, config_file, engine, runtime::block_on, signals::Signals};
+use comfy_table::{Cell, CellAlignment, Table};
+use tokio::time::Instant;
+
+use super::{
+    Environment, config_file, engine,
+    keep::{self, KeepArgs},
+    runtime::block_on,
+    signals::Signals,
+    table::{plain_table, print_table},
+};
 use crate::{
-    config,
-    launcher::{Io, LaunchError, Launcher, Settings},
+    launcher::{Io, LaunchError, Launcher, Settings, pool, spec::NetworkChoice},
     record::{
-        RunRecord, encode,
+        RunRecord, Timing, encode,
         escape::{Layout, escaped},
     },
 };
@@ -53,12 +61,9 @@ fn exit_code(error: &anyhow::Error) -> u8 {
 }
 
 fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord> {
+    let began = Instant::now();
     let loaded = config_file::load_if_any(args.config.as_deref(), environment)?;
-    let defaults = loaded
-        .as_ref()
-        .map_or_else(config::Launcher::default, |loaded| {
-            loaded.config.launcher.clone()
-        });
+    let defaults = config_file::launcher(loaded.as_ref());
     let mut spec = args.spec(defaults.timeout)?;
     if let Some(loaded) = &loaded {
         args::check_policy(&spec, &loaded.config)?;
@@ -66,17 +71,27 @@ fn launch(args: &RunArgs, environment: &Environment) -> anyhow::Result<RunRecord
     spec.stdin = args.stdin;
     let record = args.record.clone().or(defaults.record);
     let settings = Settings::of_this_process(defaults.pool, record).map_err(LaunchError::State)?;
-    block_on(async {
+    let ran = block_on(async {
         let stop = Signals::catch()?.into_stop();
         let backend = engine::connect(&args.engine, environment, loaded.as_ref()).await?;
-        let launcher = Launcher::new(backend, settings);
+        let launcher = Launcher::new(backend, settings.clone());
         let (io, show) = Show::prepare(args, environment, spec.max_output)?;
-        let io = Io { stop, ..io };
+        let io = Io { stop, began, ..io };
         let (record, shown) = tokio::join!(launcher.run(&spec, io), show.follow());
         let record = record?;
         shown.finish(&record).await;
         Ok(record)
-    })
+    });
+    if spec.network == NetworkChoice::Egress && pool::is_wanted(&settings) {
+        let keep = KeepArgs {
+            config: args.config.clone(),
+            engine: args.engine.clone(),
+        };
+        if let Err(error) = keep::leave_behind(&keep) {
+            tracing::warn!(%error, "the pool is not kept; `eclusa up` fills it again");
+        }
+    }
+    ran
 }
 
 /// Prints the record where it was asked for, and what went wrong.
@@ -113,9 +128,46 @@ fn report(
         writeln!(err, "eclusa: limit reached: {}", plain(&reached.detail))?;
     }
     if args.timings {
-        for timing in record.timings.iter().flatten() {
-            writeln!(err, "eclusa: {:>8} ms  {}", timing.at_ms, timing.phase)?;
-        }
+        let phases = record.timings.as_deref().unwrap_or_default();
+        print_table(&timings(phases), err)?;
     }
     Ok(())
+}
+
+/// How long each phase took, and when it ended, both from the start of `eclusa run`.
+fn timings(phases: &[Timing]) -> Table {
+    let mut table = plain_table(false);
+    let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let head = |text: &str| number(text.to_owned());
+    table.set_header([Cell::new("PHASE"), head("MS"), head("AT MS")]);
+    let mut before = 0;
+    for Timing { phase, at_ms } in phases {
+        let took = at_ms.saturating_sub(before);
+        let (took, at) = (number(took.to_string()), number(at_ms.to_string()));
+        table.add_row([Cell::new(phase), took, at]);
+        before = *at_ms;
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_phase_has_its_own_time_and_its_end() {
+        let phases = [("connected", 4), ("prepared", 19), ("started", 131)];
+        let phases = phases.map(|(phase, at_ms)| Timing {
+            phase: phase.to_owned(),
+            at_ms,
+        });
+        let mut shown = Vec::new();
+        print_table(&timings(&phases), &mut shown).unwrap();
+        insta::assert_snapshot!(String::from_utf8(shown).unwrap(), @r"
+        PHASE       MS  AT MS
+        connected    4      4
+        prepared    15     19
+        started    112    131
+        ");
+    }
 }

@@ -42,6 +42,7 @@ impl Telemetry {
             | Command::Man(_)
             | Command::Doctor(_)
             | Command::Hold
+            | Command::Keep(_)
             | Command::Probe(_) => "warn",
         };
         let written = cli.log_level.as_deref().or(environment.log.as_deref());

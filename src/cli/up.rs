@@ -2,8 +2,14 @@
 
 use std::{io::Write, path::PathBuf, process::ExitCode};
 
+use serde::Serialize;
+
 use super::{Environment, config_file, engine, runtime::block_on};
-use crate::launcher::proxy::{Action, Up};
+use crate::launcher::{
+    LaunchError, Settings,
+    pool::{self, Filled, Pool},
+    proxy::{Action, Up},
+};
 
 /// `eclusa up`
 #[derive(Debug, clap::Args)]
@@ -12,6 +18,10 @@ pub(crate) struct UpArgs {
     /// them a running proxy keeps what it has, and a new one lets each run reach what it names.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Have this many private networks ready ahead of the runs that will take them, 0 for none; each
+    /// is used once and replaced. Default: as many as before.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(pool::MOST)))]
+    pub(crate) pool: Option<u32>,
     #[command(flatten)]
     pub(crate) engine: engine::EngineArgs,
     /// Print what was done as JSON.
@@ -29,17 +39,55 @@ pub(crate) fn run(
     for warning in config.iter().flat_map(|loaded| &loaded.config.warnings) {
         tracing::warn!(%warning, "configuration");
     }
-    let up = block_on(async {
+    let defaults = config_file::launcher(config.as_ref());
+    let settings = Settings::of_this_process(defaults.pool, None);
+    let done = block_on(async {
         let engine = engine::connect(&args.engine, environment, config.as_ref()).await?;
-        Ok(engine.up().await?)
+        let settings = match (settings, args.pool) {
+            (Err(error), Some(_)) => return Err(LaunchError::State(error).into()),
+            (settings, _) => settings.ok(),
+        };
+        let pool = settings.as_ref().map(|own| Pool::new(&engine, own));
+        // Asked before: a proxy that is made anew has none.
+        let size = match (args.pool, &pool) {
+            (Some(size), _) => Some(size),
+            (None, Some(pool)) => pool.size().await.ok().flatten(),
+            (None, None) => None,
+        };
+        let up = engine.up().await?;
+        let pool = match (pool, size) {
+            (Some(pool), Some(size)) => Some(pool.fill(size).await?),
+            (Some(_) | None, _) => None,
+        };
+        Ok(Done { up, pool })
     })?;
     if args.json {
-        serde_json::to_writer(&mut *out, &up)?;
+        serde_json::to_writer(&mut *out, &done)?;
         writeln!(out)?;
     } else {
-        write!(out, "{}", in_words(&up))?;
+        write!(out, "{}", in_words(&done.up))?;
+        if let Some(Filled {
+            idle,
+            made,
+            removed,
+        }) = done.pool
+        {
+            writeln!(
+                out,
+                "pool:      {idle} ready, {made} made, {removed} removed"
+            )?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What it did, and what became of the pool.
+#[derive(Debug, Serialize)]
+struct Done {
+    #[serde(flatten)]
+    up: Up,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pool: Option<Filled>,
 }
 
 fn in_words(up: &Up) -> String {

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 use tokio::io::AsyncWrite;
 
 use super::{
-    plan::{Plan, Volume},
+    plan::{Labels, Plan, Slot, Volume},
     spec::Pull,
 };
 
@@ -54,6 +54,15 @@ pub trait Backend {
         proxy: Option<&Proxy>,
     ) -> impl Future<Output = Result<(), BackendError>> + Send;
 
+    /// Makes a slot, of which `create` then takes what a plan has of it; what exists in the end has
+    /// been held against the slot. Not to be cancelled either.
+    fn make_slot(
+        &self,
+        slot: &Slot,
+        labels: &Labels,
+        proxy: &Proxy,
+    ) -> impl Future<Output = Result<(), BackendError>> + Send;
+
     /// Puts a tar archive into a volume of the plan.
     fn fill(
         &self,
@@ -77,7 +86,8 @@ pub trait Backend {
     /// The content of a volume of the plan, as a tar archive.
     fn collect(&self, plan: &Plan, volume: &Volume) -> ByteStream;
 
-    /// Removes everything of the plan; that something is gone already is as good.
+    /// Removes everything of the plan but its slot, which was made by others and is reaped by its
+    /// objects; that something is gone already is as good.
     fn remove(
         &self,
         plan: &Plan,
@@ -138,6 +148,8 @@ pub struct Proxy {
     pub id: String,
     /// Its name.
     pub name: String,
+    /// Its image's id.
+    pub image: String,
     /// Its host name, by which its admin socket is told from another's.
     pub hostname: String,
     /// Where its admin socket may be reached from here.

@@ -5,6 +5,7 @@ mod advice;
 mod finish;
 mod pump;
 mod setup;
+mod slot;
 mod watch;
 
 pub use self::advice::runtime_escapes;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use super::{
     Io, LaunchError,
     backend::{Backend, Proxy},
-    plan::{Labels, Network, Plan},
+    plan::{Labels, Plan},
     registration::Registered,
     settings::Settings,
     spec::RunSpec,
@@ -46,6 +47,13 @@ struct Clock {
 }
 
 impl Clock {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            phases: Vec::new(),
+        }
+    }
+
     fn mark(&mut self, phase: &str) {
         self.phases.push(Timing {
             phase: phase.to_owned(),
@@ -82,15 +90,14 @@ impl<'a, B: Backend> Execution<'a, B> {
             proxy: None,
             registered: false,
             record,
-            clock: Clock {
-                began: Instant::now(),
-                phases: Vec::new(),
-            },
+            clock: Clock::new(),
         }
     }
 
     /// Runs it. A panic on the way is an error of this run, after its removal.
     pub(super) async fn run(mut self, io: Io) -> RunRecord {
+        self.clock.began = io.began;
+        self.clock.mark("connected");
         let attempt = AssertUnwindSafe(self.attempt(io)).catch_unwind().await;
         let outcome = attempt.unwrap_or(Err(LaunchError::Panicked));
         self.remove().await;
@@ -122,15 +129,10 @@ impl<'a, B: Backend> Execution<'a, B> {
     }
 
     fn registered_run(&self) -> Option<Registered<'_, B>> {
-        let plan = self.plan.as_ref()?;
-        match (&plan.network, &self.proxy) {
-            (Network::Slice(slice), Some(proxy)) => Some(Registered {
-                backend: self.backend,
-                proxy,
-                plan,
-                slice,
-            }),
-            (Network::None | Network::Named { .. } | Network::Slice(_), _) => None,
-        }
+        self.proxy.as_ref().map(|proxy| Registered {
+            backend: self.backend,
+            proxy,
+            run: &self.labels.run,
+        })
     }
 }

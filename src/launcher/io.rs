@@ -5,6 +5,7 @@ use std::{fmt, pin::Pin};
 use tokio::{
     io::AsyncRead,
     sync::{mpsc, watch},
+    time::Instant,
 };
 
 use super::backend::Chunk;
@@ -17,6 +18,8 @@ pub struct Io {
     pub live: Option<mpsc::UnboundedSender<Chunk>>,
     /// When to give up.
     pub stop: Stop,
+    /// When the caller began, from which timings count.
+    pub began: Instant,
 }
 
 /// A signal that ends the launcher, whenever it comes.
@@ -24,12 +27,13 @@ pub struct Io {
 pub struct Stop(watch::Receiver<Option<u8>>);
 
 impl Io {
-    /// No input, no live output, no stop.
+    /// No input, no live output, no stop; begun now.
     pub fn none() -> Self {
         Self {
             stdin: None,
             live: None,
             stop: Stop::channel().1,
+            began: Instant::now(),
         }
     }
 }

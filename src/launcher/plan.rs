@@ -7,16 +7,19 @@ mod environment;
 mod files;
 mod hardening;
 mod labels;
+mod slot;
 
 use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf};
 
 use ipnet::Ipv4Net;
 use serde::Serialize;
 
+pub(in crate::launcher) use self::build::claim;
 pub use self::{
     build::{Facts, InputFacts, PodmanFacts, plan},
     check::PlanError,
     labels::{Labels, Owner, Process},
+    slot::{fits_slot, slot},
 };
 use super::spec::User;
 use crate::{admin::RunRequest, record::RunId};
@@ -38,14 +41,29 @@ pub struct Plan {
     /// The container that keeps the volumes alive whose content comes from outside or goes there;
     /// there is one where there are such volumes.
     pub holder: Option<Holder>,
+    /// What the proxy is told of the run; none without it.
+    pub registration: Option<RunRequest>,
 }
 
 impl Plan {
-    /// The volume that the holder has at `target`.
+    /// The container that keeps volumes alive, whoever made it.
+    pub fn keeper(&self) -> Option<&Holder> {
+        match &self.network {
+            Network::Slot(slot) => Some(&slot.holder),
+            Network::None | Network::Slice(_) | Network::Named { .. } => self.holder.as_ref(),
+        }
+    }
+
+    /// The volume that it has at `target`.
     pub fn volume_at(&self, target: &str) -> Option<&Volume> {
-        let mounted = &self.holder.as_ref()?.volumes;
+        let mounted = &self.keeper()?.volumes;
         let (name, _) = mounted.iter().find(|(_, at)| *at == target)?;
-        self.volumes.iter().find(|volume| volume.name == *name)
+        let own = match &self.network {
+            Network::Slot(slot) => Some(&slot.volume),
+            Network::None | Network::Slice(_) | Network::Named { .. } => None,
+        };
+        let mut all = self.volumes.iter().chain(own);
+        all.find(|volume| volume.name == *name)
     }
 }
 
@@ -161,6 +179,8 @@ pub enum Network {
     None,
     /// A network made for this run.
     Slice(Slice),
+    /// One that was made ahead, and was claimed by this run alone; nobody had it before.
+    Slot(Box<Slot>),
     /// A network that exists.
     Named {
         /// Its name.
@@ -184,8 +204,22 @@ pub struct Slice {
     pub proxy: Ipv4Addr,
     /// The sandbox's.
     pub sandbox: Ipv4Addr,
-    /// What the proxy is told of the run.
-    pub registration: RunRequest,
+}
+
+/// What is made ahead of a run: its private network with the proxy attached, and a holder that has
+/// the sandbox's address there and a volume for `/output`. The sandbox joins the holder's network
+/// namespace, in which nobody else ever was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Slot {
+    /// Its id, which is in the names of its parts.
+    #[serde(serialize_with = "display")]
+    pub id: RunId,
+    /// Its network.
+    pub slice: Slice,
+    /// What stands at `/output` of a run that has one.
+    pub volume: Volume,
+    /// The container that keeps both.
+    pub holder: Holder,
 }
 
 /// A volume in memory, `noexec,nosuid,nodev`, mode 1777; it lives as long as a container that
@@ -204,14 +238,37 @@ pub struct Volume {
     pub owner: User,
 }
 
-/// A container of our own image that does nothing but keep volumes mounted, without a network,
-/// a capability or a writable root.
+/// A container of our own image that does nothing but keep volumes mounted, and a network namespace
+/// where it has one, without a capability or a writable root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Holder {
     /// The container's name.
     pub name: String,
     /// Volumes by name, and where each is mounted.
     pub volumes: BTreeMap<String, String>,
+    /// Resource limits, as of a sandbox.
+    pub ulimits: BTreeMap<String, u64>,
+    /// Paths hidden from it.
+    pub masked_paths: Vec<String>,
+    /// Paths of /proc and /sys that it cannot write.
+    pub readonly_paths: Vec<String>,
+    /// The network namespace that a sandbox will join; none: a loopback interface and nothing else.
+    pub namespace: Option<Namespace>,
+}
+
+/// A network namespace, with everything that an engine sets for whoever joins it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Namespace {
+    /// The network's name.
+    pub network: String,
+    /// The address on it.
+    pub address: Ipv4Addr,
+    /// The host name.
+    pub hostname: String,
+    /// The name servers that the engine is told.
+    pub dns: Vec<Ipv4Addr>,
+    /// Kernel settings.
+    pub sysctls: BTreeMap<String, String>,
 }
 
 fn display<T: std::fmt::Display, S: serde::Serializer>(

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::{
-    backend::{AdminCall, Backend, BackendError, Proxy},
-    plan::{Plan, Slice},
+use super::backend::{AdminCall, Backend, BackendError, Proxy};
+use crate::{
+    admin::{RunRequest, SlotLine},
+    record::{NetworkSummary, RunId},
 };
-use crate::record::NetworkSummary;
 
 /// Why a run is not registered.
 #[derive(Debug, thiserror::Error)]
@@ -36,37 +36,44 @@ struct Problem {
 pub(super) struct Registered<'a, B> {
     pub(super) backend: &'a B,
     pub(super) proxy: &'a Proxy,
-    pub(super) plan: &'a Plan,
-    pub(super) slice: &'a Slice,
+    pub(super) run: &'a RunId,
 }
 
 impl<B: Backend> Registered<'_, B> {
     /// Registers the run, or renews it.
-    pub(super) async fn put(&self) -> Result<(), RegistrationError> {
-        let body = serde_json::to_string(&self.slice.registration)
-            .map_err(|error| RegistrationError::Refused(error.to_string()))?;
-        let (status, answer) = self.call("PUT", &body).await?;
-        let detail = || {
-            serde_json::from_slice(&answer).map_or_else(
-                |_| format!("status {status}"),
-                |problem: Problem| problem.detail,
-            )
-        };
+    pub(super) async fn put(&self, request: &RunRequest) -> Result<(), RegistrationError> {
+        let (status, answer) = self.call("PUT", &written(request)?).await?;
         match status {
             200..=299 => Ok(()),
-            409 => Err(RegistrationError::Taken(detail())),
-            _ => Err(RegistrationError::Refused(detail())),
+            _ => Err(refusal(status, &answer)),
         }
+    }
+
+    /// Registers the run at an idle slot, and gives that; none where there is none, or the proxy takes
+    /// it no other way either.
+    pub(super) async fn claim(&self, request: &RunRequest) -> Option<SlotLine> {
+        let (status, answer) = match self.call("PUT", &written(request).ok()?).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::debug!(run = %self.run, %error, "no slot could be claimed");
+                return None;
+            }
+        };
+        if status != 200 {
+            tracing::debug!(run = %self.run, status, "no slot was given");
+            return None;
+        }
+        serde_json::from_slice(&answer).ok()
     }
 
     /// Renews the run for as long as it is polled, every third of its time; this also brings it
     /// back to a proxy that was started anew.
-    pub(super) async fn keep(&self) {
-        let every = self.slice.registration.expires_in / 3;
+    pub(super) async fn keep(&self, request: &RunRequest) {
+        let every = request.expires_in / 3;
         loop {
             tokio::time::sleep(every).await;
-            if let Err(error) = self.put().await {
-                tracing::warn!(run = %self.plan.run, %error, "run could not be renewed");
+            if let Err(error) = self.put(request).await {
+                tracing::warn!(run = %self.run, %error, "run could not be renewed");
             }
         }
     }
@@ -92,7 +99,7 @@ impl<B: Backend> Registered<'_, B> {
     }
 
     async fn call(&self, method: &str, body: &str) -> Result<(u16, bytes::Bytes), BackendError> {
-        let path = format!("/v1/runs/{}", self.plan.run);
+        let path = format!("/v1/runs/{}", self.run);
         let call = AdminCall {
             method,
             path: &path,
@@ -100,4 +107,20 @@ impl<B: Backend> Registered<'_, B> {
         };
         self.backend.admin(self.proxy, call).await
     }
+}
+
+/// What a status other than success means.
+pub(super) fn refusal(status: u16, answer: &[u8]) -> RegistrationError {
+    let detail = serde_json::from_slice(answer).map_or_else(
+        |_| format!("status {status}"),
+        |problem: Problem| problem.detail,
+    );
+    match status {
+        409 => RegistrationError::Taken(detail),
+        _ => RegistrationError::Refused(detail),
+    }
+}
+
+fn written(request: &RunRequest) -> Result<String, RegistrationError> {
+    serde_json::to_string(request).map_err(|error| RegistrationError::Refused(error.to_string()))
 }

@@ -1,5 +1,7 @@
 //! Ranges for private networks: a /29 of the pool that nothing else uses.
 
+use std::net::Ipv4Addr;
+
 use ipnet::{IpNet, Ipv4Net};
 use ring::digest::{SHA256, digest};
 
@@ -25,6 +27,11 @@ pub(super) fn choose(pool: Ipv4Net, used: &[IpNet], run: &RunId, attempt: u32) -
         });
         is_free.then_some(slice)
     })
+}
+
+/// The slice that an address lies in.
+pub(super) fn around(address: Ipv4Addr) -> Option<Ipv4Net> {
+    Ipv4Net::new(address, PREFIX).ok().map(|net| net.trunc())
 }
 
 /// A number that is spread evenly over runs and attempts.

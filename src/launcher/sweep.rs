@@ -32,6 +32,10 @@ pub(super) async fn sweep<B: Backend>(
     for (object, labels) in orphans(backend.objects().await?, &settings.owner, now) {
         match (backend.reap(&object).await, object.kind) {
             (Ok(true), ObjectKind::Container) if is_sandbox(&object, &labels) => {
+                if labels.slot.is_some() {
+                    // It has no network of its own that would stand for it.
+                    registered.insert(labels.run.to_string());
+                }
                 swept.runs.push(labels);
             }
             (Ok(true), ObjectKind::Network) => {
@@ -65,7 +69,8 @@ fn orphans(objects: Vec<Object>, owner: &Owner, now: Timestamp) -> Vec<(Object, 
     let mut found: Vec<(Object, Labels)> = objects
         .into_iter()
         .filter_map(|object| {
-            let labels = Labels::from_map(&object.labels)?;
+            // Slots are their pool's to remove: who uses one is told by the proxy.
+            let labels = Labels::from_map(&object.labels).filter(|labels| !labels.is_slot())?;
             is_orphan(&labels, owner, now).then_some((object, labels))
         })
         .collect();
@@ -73,7 +78,7 @@ fn orphans(objects: Vec<Object>, owner: &Owner, now: Timestamp) -> Vec<(Object, 
     found
 }
 
-fn is_orphan(labels: &Labels, owner: &Owner, now: Timestamp) -> bool {
+pub(super) fn is_orphan(labels: &Labels, owner: &Owner, now: Timestamp) -> bool {
     labels.owner == *owner && (now > labels.deadline || labels.process.is_alive() == Some(false))
 }
 
@@ -113,6 +118,7 @@ mod tests {
             name: String::new(),
             labels: Labels {
                 run: RunId::parse(run).unwrap(),
+                slot: None,
                 owner: Owner {
                     uid,
                     ..owner.clone()

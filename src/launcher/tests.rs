@@ -1,6 +1,7 @@
 mod fake;
+mod slots;
 
-use std::{fs, time::Duration};
+use std::{fs, path::Path, time::Duration};
 
 use bytes::Bytes;
 use tempfile::TempDir;
@@ -29,16 +30,7 @@ impl Bench {
     }
 
     fn settings(&self) -> Settings {
-        Settings {
-            pool: "10.231.0.0/16".parse().unwrap(),
-            record: self.folder.path().join("runs.jsonl"),
-            state: self.folder.path().to_owned(),
-            owner: Owner {
-                machine: "machine".to_owned(),
-                uid: 1000,
-            },
-            process: Process::this().unwrap(),
-        }
+        settings_in(self.folder.path())
     }
 
     async fn run(&self, spec: &RunSpec, io: Io) -> RunRecord {
@@ -53,6 +45,20 @@ impl Bench {
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
+    }
+}
+
+/// Settings of this process whose state is in that folder.
+pub(super) fn settings_in(folder: &Path) -> Settings {
+    Settings {
+        pool: "10.231.0.0/16".parse().unwrap(),
+        record: folder.join("runs.jsonl"),
+        state: folder.to_owned(),
+        owner: Owner {
+            machine: "machine".to_owned(),
+            uid: 1000,
+        },
+        process: Process::this().unwrap(),
     }
 }
 

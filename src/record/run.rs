@@ -61,6 +61,9 @@ pub struct RunRecord {
     /// The container of the proxy that it went through; none without a network of our own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<String>,
+    /// The slot of the pool whose network it had; none where one was made for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slot: Option<String>,
     /// What it reached and tried to reach; none where the proxy could not be asked.
     pub network: Option<NetworkSummary>,
     /// How long each phase took, where that was asked for.
@@ -195,6 +198,7 @@ impl RunRecord {
             outputs: Vec::new(),
             outputs_skipped: Vec::new(),
             proxy: None,
+            slot: None,
             network: Some(NetworkSummary::default()),
             timings: None,
         }

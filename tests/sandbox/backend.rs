@@ -52,6 +52,7 @@ pub(crate) async fn engine_at(host: Option<&str>) -> Docker {
 fn labels(run: &str) -> Labels {
     Labels {
         run: RunId::parse(run).unwrap(),
+        slot: None,
         owner: Owner {
             machine: "test".to_owned(),
             uid: 0,
@@ -104,6 +105,7 @@ impl Run {
             labels: &labels,
             image: &image,
             slice,
+            slot: None,
             resolv_conf: None,
             input,
             has_ipv6: Path::new("/proc/sys/net/ipv6").exists(),

@@ -45,6 +45,12 @@ pub(crate) fn exec(container: &str, command: &[&str]) -> Output {
     )
 }
 
+/// What a `GET` of the admin socket of the launcher's proxy lists.
+pub(crate) fn listed_by_proxy(path: &str) -> Vec<serde_json::Value> {
+    let admin = ["exec", "eclusa-proxy", "/eclusa", "admin", "GET", path];
+    serde_json::from_str(&docker(&admin)).unwrap()
+}
+
 /// Asks again until something holds, for at most 30 seconds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = SystemTime::now();
@@ -127,6 +133,18 @@ impl Drop for WithoutProxy {
 }
 
 fn remove_proxy() {
+    // What was made ahead for the runs of that proxy.
+    for (list, remove) in [
+        ("ps --all", "rm --force --volumes"),
+        ("network ls", "network rm"),
+        ("volume ls", "volume rm"),
+    ] {
+        let script =
+            format!("docker {list} --quiet --filter=label=eclusa.slot | xargs -r docker {remove}");
+        // A network goes once the proxy does.
+        let script = format!("docker rm --force eclusa-proxy; {script}");
+        attempt(Command::new("sh").args(["-c", &script]));
+    }
     for remove in [
         "rm --force eclusa-proxy",
         "network rm egress-uplink",

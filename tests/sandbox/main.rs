@@ -10,6 +10,7 @@ mod docker;
 mod doctor;
 mod image;
 mod podman;
+mod pool;
 mod run;
 mod sidecar;
 mod up;

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, os::fd::AsFd, pin::Pin};
 
-use tokio::{io::AsyncRead, sync::mpsc};
+use tokio::{io::AsyncRead, sync::mpsc, time::Instant};
 
 use super::RunArgs;
 use crate::{
@@ -62,6 +62,7 @@ impl Show {
             stdin,
             live: (!args.json).then_some(send),
             stop: Stop::channel().1,
+            began: Instant::now(),
         };
         Ok((io, show))
     }

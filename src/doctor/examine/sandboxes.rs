@@ -82,6 +82,7 @@ impl Doctor {
             stdin: Some(Box::pin(until)),
             live: Some(live),
             stop: stop.clone(),
+            ..Io::none()
         };
         self.launcher.run(&spec, io).await
     }
@@ -104,6 +105,7 @@ impl Doctor {
             stdin: Some(Box::pin(io::Cursor::new(orders))),
             live: Some(live),
             stop: stop.clone(),
+            ..Io::none()
         };
         let (record, ()) = tokio::join!(self.launcher.run(&spec, io), follow(told, progress));
         // It is empty, or the run says what was wrong with it.

@@ -12,6 +12,7 @@ mod proxy;
 mod remove;
 #[cfg(test)]
 mod sample;
+mod slot;
 mod verify;
 mod volume;
 
@@ -25,7 +26,7 @@ use super::{
     Usage,
 };
 use crate::launcher::{
-    plan::{Plan, Volume},
+    plan::{Labels, Plan, Slot, Volume},
     proxy::ProxyOptions,
     spec::Pull,
 };
@@ -95,6 +96,15 @@ impl Backend for Docker {
 
     async fn create(&self, plan: &Plan, proxy: Option<&Proxy>) -> Result<(), BackendError> {
         Box::pin(self.create_all(plan, proxy)).await
+    }
+
+    async fn make_slot(
+        &self,
+        slot: &Slot,
+        labels: &Labels,
+        proxy: &Proxy,
+    ) -> Result<(), BackendError> {
+        Box::pin(self.make_all_of(slot, labels, proxy)).await
     }
 
     async fn fill(

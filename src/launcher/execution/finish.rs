@@ -118,7 +118,7 @@ impl<B: Backend> Execution<'_, B> {
     }
 
     /// Takes the run from the proxy, for which its summary is given.
-    async fn deregister(&mut self) {
+    pub(super) async fn deregister(&mut self) {
         if !std::mem::take(&mut self.registered) {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ipnet::IpNet;
+use ipnet::{IpNet, Ipv4Net};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Execution, advice};
@@ -10,11 +10,11 @@ use crate::{
     config::fingerprint,
     launcher::{
         LaunchError,
-        backend::{Backend, BackendError, ByteStream, EngineKind, Image, Proxy},
+        backend::{Backend, ByteStream, EngineKind, Image, Proxy},
         input,
         output::Target,
-        plan::{Facts, Filter, InputFacts, Network, Plan, PodmanFacts, plan},
-        registration::RegistrationError,
+        plan::{Facts, Filter, InputFacts, Network, Plan, PodmanFacts, Slice, plan},
+        pool::{self, Claimed},
         slices,
         spec::{Input, NetworkChoice},
         state,
@@ -27,6 +27,16 @@ const SLICE_ATTEMPTS: u32 = 16;
 /// What a run needs until its end.
 pub(super) struct Ready {
     pub(super) target: Option<Target>,
+}
+
+/// Where a run's network is.
+pub(super) enum Ground {
+    /// It has none of its own.
+    None,
+    /// Made for it, at this range.
+    Own(Ipv4Net),
+    /// Made ahead.
+    Slot(Claimed),
 }
 
 /// The input, checked, and its content where it is copied.
@@ -44,10 +54,13 @@ impl<B: Backend> Execution<'_, B> {
         let backend = self.backend;
         let egress = async {
             if self.spec.network != NetworkChoice::Egress {
-                return Ok((None, Vec::new()));
+                return Ok((None, None));
+            }
+            if pool::is_wanted(self.settings) {
+                return Ok((Some(backend.proxy().await?), None));
             }
             let (proxy, subnets) = tokio::try_join!(backend.proxy(), backend.subnets())?;
-            Ok((Some(proxy), subnets))
+            Ok((Some(proxy), Some(subnets)))
         };
         let image = backend.image(&self.spec.image, self.spec.pull);
         let (image, (proxy, subnets)) = tokio::try_join!(image, egress)?;
@@ -58,7 +71,9 @@ impl<B: Backend> Execution<'_, B> {
         self.record.proxy = proxy.as_ref().map(|proxy| proxy.name.clone());
         self.proxy = proxy;
         self.clock.mark("prepared");
-        self.create(&image, subnets, facts).await?;
+        if !self.create_at_slot(&image, facts.as_ref()).await? {
+            self.create(&image, subnets, facts).await?;
+        }
         if let (Some(plan), Some(archive)) = (&self.plan, archive)
             && let Some(volume) = plan.volume_at("/input")
         {
@@ -104,26 +119,27 @@ impl<B: Backend> Execution<'_, B> {
     async fn create(
         &mut self,
         image: &Image,
-        mut used: Vec<IpNet>,
+        used: Option<Vec<IpNet>>,
         input: Option<InputFacts>,
     ) -> Result<(), LaunchError> {
+        let is_egress = self.spec.network == NetworkChoice::Egress;
+        let mut used = match used {
+            None if is_egress => self.backend.subnets().await?,
+            known => known.unwrap_or_default(),
+        };
         for attempt in 0..SLICE_ATTEMPTS {
-            let plan = self.plan(image, &used, input.clone(), attempt)?;
+            let ground = self.ground(&used, attempt)?;
+            let plan = self.plan(image, input.clone(), ground)?;
             let taken = match &plan.network {
                 Network::Slice(slice) => Some(slice.subnet),
-                Network::None | Network::Named { .. } => None,
+                Network::None | Network::Slot(_) | Network::Named { .. } => None,
             };
             self.plan = Some(plan);
             let Err(error) = self.make().await else {
                 return Ok(());
             };
-            let is_contended = matches!(
-                error,
-                LaunchError::Backend(BackendError::SubnetTaken(_))
-                    | LaunchError::Registration(RegistrationError::Taken(_))
-            );
             match taken {
-                Some(subnet) if is_contended && attempt + 1 < SLICE_ATTEMPTS => {
+                Some(subnet) if error.is_contended() && attempt + 1 < SLICE_ATTEMPTS => {
                     self.remove().await;
                     used.push(subnet.into());
                 }
@@ -133,20 +149,27 @@ impl<B: Backend> Execution<'_, B> {
         Err(LaunchError::PoolExhausted(self.settings.pool))
     }
 
-    fn plan(
+    /// Where a network of the run's own is made, if it has one.
+    fn ground(&self, used: &[IpNet], attempt: u32) -> Result<Ground, LaunchError> {
+        let range = self.settings.pool;
+        match self.spec.network {
+            NetworkChoice::Egress => slices::choose(range, used, &self.labels.run, attempt)
+                .map(Ground::Own)
+                .ok_or(LaunchError::PoolExhausted(range)),
+            NetworkChoice::None | NetworkChoice::Named { .. } => Ok(Ground::None),
+        }
+    }
+
+    pub(super) fn plan(
         &self,
         image: &Image,
-        used: &[IpNet],
         input: Option<InputFacts>,
-        attempt: u32,
+        ground: Ground,
     ) -> Result<Plan, LaunchError> {
-        let pool = self.settings.pool;
-        let slice = match self.spec.network {
-            NetworkChoice::Egress => Some(
-                slices::choose(pool, used, &self.labels.run, attempt)
-                    .ok_or(LaunchError::PoolExhausted(pool))?,
-            ),
-            NetworkChoice::None | NetworkChoice::Named { .. } => None,
+        let (slice, slot) = match ground {
+            Ground::None => (None, None),
+            Ground::Own(range) => (Some(range), None),
+            Ground::Slot(claimed) => (Some(claimed.range), Some(claimed.id)),
         };
         let engine = self.backend.engine();
         let is_local = engine.is_local;
@@ -154,9 +177,10 @@ impl<B: Backend> Execution<'_, B> {
             labels: self.labels,
             image,
             slice,
+            slot,
             resolv_conf: None,
             input,
-            has_ipv6: !is_local || Path::new("/proc/sys/net/ipv6").exists(),
+            has_ipv6: pool::has_ipv6(engine),
             podman: None,
         };
         if is_local {
@@ -178,10 +202,8 @@ impl<B: Backend> Execution<'_, B> {
                 "none".to_owned(),
                 "# this sandbox has no network\n".to_owned(),
             ),
-            Network::Slice(slice) => (
-                slice.proxy.to_string(),
-                format!("nameserver {}\noptions timeout:5 attempts:2\n", slice.proxy),
-            ),
+            Network::Slice(slice) => resolver(slice),
+            Network::Slot(slot) => resolver(&slot.slice),
             Network::Named { .. } => return Ok(None),
         };
         let path = self.settings.state.join("resolv").join(name + ".conf");
@@ -213,16 +235,18 @@ impl<B: Backend> Execution<'_, B> {
     }
 
     /// Makes what the plan says, and registers the run meanwhile.
-    async fn make(&mut self) -> Result<(), LaunchError> {
+    pub(super) async fn make(&mut self) -> Result<(), LaunchError> {
         let Some(plan) = &self.plan else {
             return Ok(());
         };
-        self.registered = matches!(plan.network, Network::Slice(_));
         let proxy: Option<&Proxy> = self.proxy.as_ref();
         let create = async { Ok(self.backend.create(plan, proxy).await?) };
+        // Who claimed a slot is registered already.
+        let registration = plan.registration.as_ref().filter(|_| !self.registered);
+        self.registered |= registration.is_some();
         let register = async {
-            match self.registered_run() {
-                Some(run) => run.put().await.map_err(LaunchError::from),
+            match self.registered_run().zip(registration) {
+                Some((run, registration)) => Ok(run.put(registration).await?),
                 None => Ok(()),
             }
         };
@@ -231,6 +255,12 @@ impl<B: Backend> Execution<'_, B> {
         let (created, registered) = tokio::join!(create, register);
         created.and(registered)
     }
+}
+
+/// The name of a resolver's file, and its content.
+fn resolver(slice: &Slice) -> (String, String) {
+    let content = format!("nameserver {}\noptions timeout:5 attempts:2\n", slice.proxy);
+    (slice.proxy.to_string(), content)
 }
 
 /// The most processes that a user can have: as many as may be allowed here, and as the kernel has

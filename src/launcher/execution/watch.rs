@@ -109,8 +109,10 @@ impl<B: Backend> Execution<'_, B> {
     }
 
     async fn keep_registered(&self) {
-        match self.registered_run() {
-            Some(run) => run.keep().await,
+        let plan = self.plan.as_ref();
+        let registration = plan.and_then(|plan| plan.registration.as_ref());
+        match self.registered_run().zip(registration) {
+            Some((run, registration)) => run.keep(registration).await,
             None => std::future::pending().await,
         }
     }

@@ -1,6 +1,6 @@
 //! The plan of a run, from what was asked and what is known of the machine.
 
-use std::{net::Ipv4Addr, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use ipnet::Ipv4Net;
 
@@ -10,6 +10,7 @@ use super::{
     environment::environment,
     files::{holder, in_volumes, mounts, tmpfs, volumes},
     hardening::{self, MASKED_PATHS, READONLY_PATHS, SHM},
+    slot::slot,
 };
 use crate::{
     admin::RunRequest,
@@ -17,7 +18,11 @@ use crate::{
         backend::Image,
         spec::{NetworkChoice, RunSpec, Seccomp},
     },
+    record::RunId,
 };
+
+/// The host name in every sandbox.
+pub(super) const HOSTNAME: &str = "sandbox";
 
 /// Our own system call filter.
 const SECCOMP: &str = include_str!("../../../config/agent-seccomp.json");
@@ -34,6 +39,8 @@ pub struct Facts<'a> {
     pub image: &'a Image,
     /// The range of its slice; needed for `NetworkChoice::Egress`.
     pub slice: Option<Ipv4Net>,
+    /// The slot that stands there already, where the run has claimed one.
+    pub slot: Option<RunId>,
     /// A file of the engine's host with what `/etc/resolv.conf` is to be; none where the engine is
     /// remote.
     pub resolv_conf: Option<PathBuf>,
@@ -79,10 +86,17 @@ pub fn plan(spec: &RunSpec, facts: &Facts<'_>) -> Result<Plan, PlanError> {
     check(spec)?;
     let network = network(spec, facts)?;
     let volumes = volumes(spec, facts);
+    let run = &facts.labels.run;
+    let labels = Labels {
+        slot: facts.slot.clone(),
+        ..facts.labels.clone()
+    };
+    let kept = volumes.iter().map(|(target, volume)| (*target, volume));
     let mut plan = Plan {
-        run: facts.labels.run.clone(),
-        labels: facts.labels.to_map(),
-        holder: holder(facts, &volumes),
+        run: run.clone(),
+        labels: labels.to_map(),
+        holder: (!volumes.is_empty()).then(|| holder(run, &spec.limits, kept)),
+        registration: registration(spec, &network),
         sandbox: sandbox(spec, facts, &network)?,
         network,
         volumes: volumes.into_values().collect(),
@@ -115,6 +129,9 @@ fn suit_podman(plan: &mut Plan, podman: &PodmanFacts) {
     });
     sandbox.ulimits.insert("nproc".to_owned(), *nproc);
     sandbox.seccomp = Filter::File(seccomp.clone());
+    if let Some(holder) = &mut plan.holder {
+        holder.ulimits.insert("nproc".to_owned(), *nproc);
+    }
 }
 
 fn network(spec: &RunSpec, facts: &Facts<'_>) -> Result<Network, PlanError> {
@@ -127,40 +144,67 @@ fn network(spec: &RunSpec, facts: &Facts<'_>) -> Result<Network, PlanError> {
             name: name.clone(),
             dangerously_allow: *dangerously_allow,
         },
-        NetworkChoice::Egress => Network::Slice(slice(spec, facts)?),
+        NetworkChoice::Egress => {
+            let subnet = facts.slice.ok_or(PlanError::NoSlice)?;
+            match &facts.slot {
+                Some(id) => Network::Slot(Box::new(slot(id, subnet, facts.has_ipv6)?)),
+                None => Network::Slice(slice(&facts.labels.run, subnet)?),
+            }
+        }
     })
 }
 
-fn slice(spec: &RunSpec, facts: &Facts<'_>) -> Result<Slice, PlanError> {
-    let subnet = facts.slice.ok_or(PlanError::NoSlice)?;
+/// The network of a run or a slot.
+pub(super) fn slice(of: &RunId, subnet: Ipv4Net) -> Result<Slice, PlanError> {
     let mut hosts = subnet.hosts();
     let mut next = || hosts.next().ok_or(PlanError::NoSlice);
     let (gateway, proxy, sandbox) = (next()?, next()?, next()?);
     Ok(Slice {
-        name: format!("agent-egress-{}", facts.labels.run),
+        name: format!("agent-egress-{of}"),
         subnet,
         gateway,
         proxy,
         sandbox,
-        registration: RunRequest {
-            sources: vec![sandbox.into()],
-            listener: Some(proxy),
-            pool: None,
-            profile: spec.profile.as_deref().map(Into::into),
-            allow: spec.allow.iter().map(ToString::to_string).collect(),
-            expires_in: REGISTRATION,
-        },
     })
+}
+
+fn registration(spec: &RunSpec, network: &Network) -> Option<RunRequest> {
+    let slice = match network {
+        Network::None | Network::Named { .. } => return None,
+        Network::Slice(slice) => slice,
+        Network::Slot(slot) => &slot.slice,
+    };
+    Some(RunRequest {
+        sources: vec![slice.sandbox.into()],
+        listener: Some(slice.proxy),
+        ..claim(spec, None)
+    })
+}
+
+/// What the proxy is told of a run before its addresses are known: it has those of an idle slot of
+/// `pool`.
+pub(in crate::launcher) fn claim(spec: &RunSpec, pool: Option<&str>) -> RunRequest {
+    RunRequest {
+        sources: Vec::new(),
+        listener: None,
+        pool: pool.map(Into::into),
+        profile: spec.profile.as_deref().map(Into::into),
+        allow: spec.allow.iter().map(ToString::to_string).collect(),
+        expires_in: REGISTRATION,
+    }
 }
 
 fn sandbox(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Result<Sandbox, PlanError> {
     let limits = &spec.limits;
-    let hostname = "sandbox";
-    let (proxy, dns) = match network {
-        Network::Slice(slice) => (Some(slice.proxy), vec![slice.proxy]),
+    let hostname = HOSTNAME;
+    let own_sysctls = hardening::sysctls(facts.has_ipv6);
+    let (proxy, dns, sysctls) = match network {
+        Network::Slice(slice) => (Some(slice.proxy), vec![slice.proxy], own_sysctls),
+        // Both are the namespace's, which the holder has.
+        Network::Slot(slot) => (Some(slot.slice.proxy), Vec::new(), BTreeMap::new()),
         // Security: without a server of ours, engines copy the host's, with its search domains.
-        Network::None => (None, vec![Ipv4Addr::LOCALHOST]),
-        Network::Named { .. } => (None, Vec::new()),
+        Network::None => (None, vec![Ipv4Addr::LOCALHOST], own_sysctls),
+        Network::Named { .. } => (None, Vec::new(), own_sysctls),
     };
     let mounts = mounts(spec, facts, network);
     let (env, unset) = environment(spec, &facts.image.env, hostname, proxy)?;
@@ -182,7 +226,7 @@ fn sandbox(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Result<Sandb
         tmpfs: tmpfs(spec, facts, &mounts)?,
         mounts,
         dns,
-        sysctls: hardening::sysctls(facts.has_ipv6),
+        sysctls,
         seccomp: match &spec.seccomp {
             Seccomp::BuiltIn => Filter::Inline(SECCOMP.to_owned()),
             Seccomp::Custom(profile) => Filter::Inline(profile.clone()),
@@ -197,6 +241,6 @@ fn sandbox(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Result<Sandb
     })
 }
 
-fn owned(texts: &[&str]) -> Vec<String> {
+pub(super) fn owned(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }

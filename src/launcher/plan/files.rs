@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use super::{
     Facts, Holder, InputFacts, Mount, MountSource, Network, Plan, PlanError, Tmpfs, Volume,
-    hardening,
+    build::owned,
+    hardening::{self, MASKED_PATHS, READONLY_PATHS},
 };
-use crate::launcher::spec::{RunSpec, User};
+use crate::{
+    launcher::spec::{Limits, RunSpec, User},
+    record::RunId,
+};
 
 /// Whose the volumes are that the launcher fills or empties.
 const ROOT: User = User { uid: 0, gid: 0 };
@@ -28,31 +32,41 @@ pub(super) fn volumes(spec: &RunSpec, facts: &Facts<'_>) -> BTreeMap<&'static st
         };
         volumes.insert("/input", volume);
     }
-    if spec.output.is_some() {
-        let volume = Volume {
-            name: format!("eclusa-output-{run}"),
-            size: spec.limits.output,
-            inodes: hardening::inodes(spec.limits.output),
-            mode: 0o1777,
-            owner: ROOT,
-        };
-        volumes.insert("/output", volume);
+    // A slot has its own.
+    if spec.output.is_some() && facts.slot.is_none() {
+        volumes.insert("/output", output(run, spec.limits.output));
     }
     volumes
 }
 
-/// Who keeps the volumes, where there are any.
-pub(super) fn holder(
-    facts: &Facts<'_>,
-    volumes: &BTreeMap<&'static str, Volume>,
-) -> Option<Holder> {
-    (!volumes.is_empty()).then(|| Holder {
-        name: format!("eclusa-holder-{}", facts.labels.run),
+/// The volume at `/output` of a run or a slot.
+pub(super) fn output(of: &RunId, size: u64) -> Volume {
+    Volume {
+        name: format!("eclusa-output-{of}"),
+        size,
+        inodes: hardening::inodes(size),
+        mode: 0o1777,
+        owner: ROOT,
+    }
+}
+
+/// Who keeps the volumes of a run or a slot, by where they are mounted.
+pub(super) fn holder<'a>(
+    of: &RunId,
+    limits: &Limits,
+    volumes: impl IntoIterator<Item = (&'static str, &'a Volume)>,
+) -> Holder {
+    let volumes = volumes.into_iter();
+    Holder {
+        name: format!("eclusa-holder-{of}"),
         volumes: volumes
-            .iter()
-            .map(|(target, volume)| (volume.name.clone(), (*target).to_owned()))
+            .map(|(target, volume)| (volume.name.clone(), target.to_owned()))
             .collect(),
-    })
+        ulimits: hardening::ulimits(limits),
+        masked_paths: owned(MASKED_PATHS),
+        readonly_paths: owned(READONLY_PATHS),
+        namespace: None,
+    }
 }
 
 /// The file systems in memory; `mounts` is what stands elsewhere already.
@@ -155,7 +169,7 @@ pub(super) fn mounts(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Ve
         read_only: true,
     };
     match network {
-        Network::None | Network::Slice(_) => {
+        Network::None | Network::Slice(_) | Network::Slot(_) => {
             if let Some(path) = &facts.resolv_conf {
                 mounts.push(read_only(
                     MountSource::Bind(path.clone()),
@@ -176,8 +190,9 @@ pub(super) fn mounts(spec: &RunSpec, facts: &Facts<'_>, network: &Network) -> Ve
         None => {}
     }
     if spec.output.is_some() {
+        let of = facts.slot.as_ref().unwrap_or(&facts.labels.run);
         mounts.push(Mount {
-            source: MountSource::Volume(format!("eclusa-output-{}", facts.labels.run)),
+            source: MountSource::Volume(format!("eclusa-output-{of}")),
             target: "/output".to_owned(),
             read_only: false,
         });

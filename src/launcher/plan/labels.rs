@@ -1,7 +1,7 @@
 //! What every object of a run bears, so that a later start can tell whose it is, whether its
 //! launcher still lives, and when it must be gone.
 
-use std::{collections::BTreeMap, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use jiff::Timestamp;
 
@@ -10,8 +10,10 @@ use crate::record::RunId;
 /// The labels of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// The run.
+    /// The run; of a slot, which no run has yet, its own id.
     pub run: RunId,
+    /// The slot: the one that the run has, or that this is a part of.
+    pub slot: Option<RunId>,
     /// Who started it.
     pub owner: Owner,
     /// The launcher's process.
@@ -48,7 +50,12 @@ impl Labels {
     /// The label by which objects of runs are found.
     pub const RUN: &'static str = "eclusa.run";
 
-    const OWNER: &'static str = "eclusa.owner";
+    /// The label of parts of slots, and of runs that have one.
+    pub const SLOT: &'static str = "eclusa.slot";
+
+    /// The label that names the owner.
+    pub const OWNER: &'static str = "eclusa.owner";
+
     const PROCESS: &'static str = "eclusa.process";
     const STARTED: &'static str = "eclusa.started";
     const DEADLINE: &'static str = "eclusa.deadline";
@@ -61,19 +68,27 @@ impl Labels {
             start,
             namespace,
         } = self.process;
+        let slot = self
+            .slot
+            .as_ref()
+            .map(|slot| (Self::SLOT, slot.to_string()));
         [
             (Self::RUN, self.run.to_string()),
-            (
-                Self::OWNER,
-                format!("{}:{}", self.owner.machine, self.owner.uid),
-            ),
+            (Self::OWNER, self.owner.to_string()),
             (Self::PROCESS, format!("{pid}.{start}.{namespace}")),
             (Self::STARTED, self.started.to_string()),
             (Self::DEADLINE, self.deadline.to_string()),
             (Self::IMAGE, self.image.clone()),
         ]
+        .into_iter()
+        .chain(slot)
         .map(|(name, value)| (name.to_owned(), value))
-        .into()
+        .collect()
+    }
+
+    /// Whether this is a part of a slot, and not of a run.
+    pub fn is_slot(&self) -> bool {
+        self.slot.as_ref() == Some(&self.run)
     }
 
     /// Reads them back; none where one is missing or malformed, as on what somebody else made.
@@ -81,6 +96,10 @@ impl Labels {
         let (machine, uid) = map.get(Self::OWNER)?.rsplit_once(':')?;
         Some(Self {
             run: RunId::parse(map.get(Self::RUN)?).ok()?,
+            slot: match map.get(Self::SLOT) {
+                Some(slot) => Some(RunId::parse(slot).ok()?),
+                None => None,
+            },
             owner: Owner {
                 machine: machine.to_owned(),
                 uid: uid.parse().ok()?,
@@ -90,6 +109,12 @@ impl Labels {
             deadline: map.get(Self::DEADLINE)?.parse().ok()?,
             image: map.get(Self::IMAGE)?.clone(),
         })
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.machine, self.uid)
     }
 }
 
@@ -113,6 +138,7 @@ impl Labels {
     pub(in crate::launcher) fn sample() -> Self {
         Self {
             run: RunId::parse("01JD").unwrap(),
+            slot: None,
             owner: Owner {
                 machine: "machine".to_owned(),
                 uid: 1000,
@@ -154,6 +180,24 @@ mod tests {
                 name == "eclusa.image" || Labels::from_map(&odd).is_none(),
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_slot_is_told_from_the_run_that_has_it() {
+        let slot = RunId::parse("01JS").unwrap();
+        for (run, of, is_slot) in [
+            ("01JS", Some(&slot), true),
+            ("01JD", Some(&slot), false),
+            ("01JS", None, false),
+        ] {
+            let labels = Labels {
+                run: RunId::parse(run).unwrap(),
+                slot: of.cloned(),
+                ..Labels::sample()
+            };
+            assert_eq!(labels.is_slot(), is_slot, "{run} {of:?}");
+            assert_eq!(Labels::from_map(&labels.to_map()), Some(labels));
         }
     }
 }

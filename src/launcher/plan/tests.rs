@@ -30,6 +30,7 @@ fn planned(
         labels: &labels,
         image: &nothing,
         slice: None,
+        slot: None,
         resolv_conf: Some(PathBuf::from("/state/01JD/resolv.conf")),
         input: None,
         has_ipv6: true,
@@ -79,6 +80,107 @@ fn a_run_with_everything() {
         image.volumes = vec!["/var/lib/data/".to_owned(), "/output".to_owned()];
     });
     insta::assert_snapshot!(shown(plan.unwrap()));
+}
+
+#[test]
+fn a_slot_is_all_of_it_at_its_default() {
+    let id = RunId::parse("01JS").unwrap();
+    let slot = slot(&id, "10.231.0.8/29".parse().unwrap(), true).unwrap();
+    insta::assert_snapshot!(serde_json::to_string_pretty(&slot).unwrap());
+}
+
+#[test]
+fn a_sandbox_at_a_slot_is_the_same_in_the_namespace_of_its_holder() {
+    let mut spec = everything();
+    spec.input = None;
+    let at = |slot: Option<&str>| {
+        let slot = slot.map(|slot| RunId::parse(slot).unwrap());
+        planned(&spec, |facts, _| {
+            facts.slice = Some("10.231.0.8/29".parse().unwrap());
+            facts.slot = slot;
+        })
+        .unwrap()
+    };
+    let (own, ahead) = (at(None), at(Some("01JS")));
+    let Network::Slot(slot) = &ahead.network else {
+        panic!("{:?}", ahead.network);
+    };
+    let namespace = slot.holder.namespace.clone().unwrap();
+    assert_eq!(namespace.sysctls, own.sandbox.sysctls);
+    assert_eq!(namespace.dns, own.sandbox.dns);
+    assert_eq!(namespace.hostname, own.sandbox.hostname);
+    assert_eq!(namespace.network, "agent-egress-01JS");
+    // Nothing else of the sandbox differs but the name of the volume.
+    let mut as_own = ahead.sandbox.clone();
+    (as_own.sysctls, as_own.dns) = (namespace.sysctls, namespace.dns);
+    for mount in &mut as_own.mounts {
+        if let MountSource::Volume(name) = &mut mount.source {
+            *name = name.replace("01JS", "01JD");
+        }
+    }
+    assert_eq!(as_own, own.sandbox);
+    assert_eq!(ahead.registration, own.registration);
+    assert_eq!((&ahead.holder, &*ahead.volumes), (&None, &[][..]));
+    assert_eq!(ahead.volume_at("/output"), Some(&slot.volume));
+    assert_eq!(ahead.labels["eclusa.slot"], "01JS");
+}
+
+#[test]
+fn a_run_has_a_slot_only_where_it_asks_for_what_a_slot_has() {
+    type Change = fn(&mut RunSpec);
+    let cases: &[(&str, Change, bool)] = &[
+        ("the default", |_| {}, true),
+        ("memory", |spec| spec.limits.memory *= 2, true),
+        (
+            "no output, other sizes",
+            |spec| {
+                spec.output = None;
+                spec.limits.output *= 2;
+            },
+            true,
+        ),
+        (
+            "a bound input",
+            |spec| spec.input = Some(Input::Bind("/a".into())),
+            true,
+        ),
+        (
+            "a copied input",
+            |spec| spec.input = Some(Input::Copy("/a".into())),
+            false,
+        ),
+        (
+            "another size of the output",
+            |spec| spec.limits.output *= 2,
+            false,
+        ),
+        (
+            "other files of the holder",
+            |spec| spec.limits.nofile += 1,
+            false,
+        ),
+        (
+            "another runtime",
+            |spec| spec.runtime = Some("runsc".to_owned()),
+            false,
+        ),
+        (
+            "no network",
+            |spec| spec.network = NetworkChoice::None,
+            false,
+        ),
+        (
+            "a named network",
+            |spec| spec.network = named("shared"),
+            false,
+        ),
+    ];
+    for (what, change, expected) in cases {
+        let mut spec = everything();
+        spec.input = None;
+        change(&mut spec);
+        assert_eq!(fits_slot(&spec), *expected, "{what}");
+    }
 }
 
 fn on_podman(facts: &mut Facts<'_>) {

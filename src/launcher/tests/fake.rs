@@ -18,7 +18,7 @@ use crate::launcher::{
         AdminCall, Backend, BackendError, ByteStream, Chunk, Ended, Engine, EngineKind, Image,
         Object, Proxy, Streams, Usage,
     },
-    plan::{Network, Plan, Volume},
+    plan::{Labels, Network, Plan, Slot, Volume},
     spec::Pull,
 };
 
@@ -36,6 +36,10 @@ pub(super) struct Script {
     pub(super) fails: Option<&'static str>,
     pub(super) panics: Option<&'static str>,
     pub(super) objects: Vec<Object>,
+    /// How many slots can be claimed.
+    pub(super) slots: u32,
+    /// Whether they are not as they were planned.
+    pub(super) are_spoilt: bool,
 }
 
 pub(super) struct Fake {
@@ -46,6 +50,7 @@ pub(super) struct Fake {
     dead: Arc<Notify>,
     ranges: AtomicU32,
     addresses: AtomicU32,
+    slots: AtomicU32,
 }
 
 impl Fake {
@@ -60,6 +65,7 @@ impl Fake {
             },
             ranges: AtomicU32::new(script.taken_ranges),
             addresses: AtomicU32::new(script.taken_addresses),
+            slots: AtomicU32::new(script.slots),
             script,
             calls: Mutex::default(),
             killed: Arc::default(),
@@ -93,6 +99,10 @@ fn countdown(counter: &AtomicU32) -> bool {
         .is_ok()
 }
 
+/// What a run that claims one is told.
+const SLOT: &str = r#"{"slot": "01JS", "run": "01JD", "ended": false, "pool": "machine:1000",
+    "sources": ["10.231.0.11"], "listener": "10.231.0.10"}"#;
+
 impl Backend for &Fake {
     fn engine(&self) -> &Engine {
         &self.engine
@@ -119,6 +129,7 @@ impl Backend for &Fake {
         Ok(Proxy {
             id: "proxy".to_owned(),
             name: "eclusa-proxy".to_owned(),
+            image: "sha256:proxy".to_owned(),
             hostname: "proxy".to_owned(),
             socket: None,
             config: None,
@@ -130,6 +141,18 @@ impl Backend for &Fake {
         if call.method == "PUT" && countdown(&self.addresses) {
             return Ok((409, Bytes::from(r#"{"detail": "another run's"}"#)));
         }
+        if call.method == "PUT" && call.body.contains(r#""pool":"machine:1000","profile""#)
+            || call.body.contains(r#""pool":"machine:1000","allow""#)
+        {
+            return Ok(if countdown(&self.slots) {
+                (200, Bytes::from(SLOT))
+            } else {
+                (409, Bytes::from(r#"{"detail": "none is idle"}"#))
+            });
+        }
+        if call.path == "/v1/slots" {
+            return Ok((200, Bytes::from("[]")));
+        }
         let summary = r#"{"allowed": [], "denied": [], "dns": [], "more": 7}"#;
         Ok((200, Bytes::from(summary)))
     }
@@ -137,11 +160,20 @@ impl Backend for &Fake {
     async fn create(&self, plan: &Plan, _: Option<&Proxy>) -> Result<(), BackendError> {
         self.called("create")?;
         match &plan.network {
+            Network::Slot(slot) if self.script.are_spoilt => Err(BackendError::NotApplied {
+                what: slot.slice.name.clone(),
+                planned: "one".to_owned(),
+                got: "another".to_owned(),
+            }),
             Network::Slice(slice) if countdown(&self.ranges) => {
                 Err(BackendError::SubnetTaken(slice.subnet.into()))
             }
-            Network::Slice(_) | Network::None | Network::Named { .. } => Ok(()),
+            Network::Slice(_) | Network::Slot(_) | Network::None | Network::Named { .. } => Ok(()),
         }
+    }
+
+    async fn make_slot(&self, _: &Slot, _: &Labels, _: &Proxy) -> Result<(), BackendError> {
+        self.called("make_slot")
     }
 
     async fn fill(&self, _: &Plan, _: &Volume, _: ByteStream) -> Result<(), BackendError> {

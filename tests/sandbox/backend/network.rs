@@ -48,6 +48,7 @@ fn proxy(container: &Container) -> Proxy {
     Proxy {
         id: docker(&["inspect", "-f", "{{.Id}}", &container.0]),
         name: container.0.clone(),
+        image: String::new(),
         hostname: docker(&["inspect", "-f", "{{.Config.Hostname}}", &container.0]),
         socket: None,
         config: None,

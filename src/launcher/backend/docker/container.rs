@@ -35,6 +35,28 @@ pub(super) struct Container {
     pub(super) body: ContainerCreateBody,
 }
 
+/// How many characters of its id an engine names a container by that has no name of its own.
+const SHORT_ID: usize = 12;
+
+impl Container {
+    /// The same in the network namespace of another container.
+    pub(super) fn joining(mut self, id: &str) -> Self {
+        if let Some(host) = &mut self.body.host_config {
+            host.network_mode = Some(format!("container:{id}"));
+        }
+        self
+    }
+
+    /// What an engine says of it once it is made: until its start, one without a host name of its
+    /// own is called by its id.
+    pub(super) fn made_as(&self, id: &str) -> Self {
+        let mut made = self.clone();
+        let short = id.get(..SHORT_ID).unwrap_or(id);
+        made.body.hostname.get_or_insert_with(|| short.to_owned());
+        made
+    }
+}
+
 /// The container that runs the command.
 ///
 /// # Errors
@@ -47,7 +69,13 @@ pub(super) fn sandbox(plan: &Plan) -> Result<Container, BackendError> {
         network,
         volumes: _,
         holder: _,
+        registration: _,
     } = plan;
+    // An engine takes none for who joins another's namespace, which has its own.
+    let hostname = match network {
+        Network::Slot(_) => None,
+        Network::None | Network::Slice(_) | Network::Named { .. } => Some(sandbox.hostname.clone()),
+    };
     let (network_mode, endpoints) = attachment(network);
     let mut words = sandbox.command.iter().cloned();
     let entrypoint = words.next().into_iter().collect();
@@ -58,7 +86,7 @@ pub(super) fn sandbox(plan: &Plan) -> Result<Container, BackendError> {
     Ok(Container {
         name: sandbox.name.clone(),
         body: ContainerCreateBody {
-            hostname: Some(sandbox.hostname.clone()),
+            hostname,
             user: Some(user(sandbox.user)),
             attach_stdin: Some(sandbox.stdin),
             attach_stdout: Some(true),
@@ -85,19 +113,35 @@ pub(super) fn sandbox(plan: &Plan) -> Result<Container, BackendError> {
 ///
 /// # Errors
 /// As `sandbox`.
-pub(super) fn holder(plan: &Plan, holder: &Holder, image: &str) -> Result<Container, BackendError> {
-    let Holder { name, volumes: _ } = holder;
+pub(super) fn holder(
+    labels: &BTreeMap<String, String>,
+    holder: &Holder,
+    image: &str,
+) -> Result<Container, BackendError> {
+    let Holder {
+        name,
+        volumes: _,
+        ulimits: _,
+        masked_paths: _,
+        readonly_paths: _,
+        namespace,
+    } = holder;
+    let hostname = namespace.as_ref().map(|own| own.hostname.clone());
+    let networking = namespace.as_ref().map(|own| NetworkingConfig {
+        endpoints_config: Some([(own.network.clone(), endpoint(own.address))].into()),
+    });
     Ok(Container {
         name: name.clone(),
         body: ContainerCreateBody {
-            hostname: Some("holder".to_owned()),
+            hostname: hostname.or_else(|| Some("holder".to_owned())),
+            networking_config: networking,
             user: Some(user(HOLDER_USER)),
             entrypoint: Some(vec!["/eclusa".to_owned()]),
             cmd: Some(vec!["hold".to_owned()]),
             image: Some(image.to_owned()),
             working_dir: Some("/".to_owned()),
-            labels: Some(labelled(&plan.labels, HOLDER_ROLE)),
-            host_config: Some(host::of_holder(plan, holder)?),
+            labels: Some(labelled(labels, HOLDER_ROLE)),
+            host_config: Some(host::of_holder(holder)?),
             ..inert()
         },
     })
@@ -148,6 +192,7 @@ fn attachment(network: &Network) -> (String, HashMap<String, EndpointSettings>) 
                 HashMap::from([(slice.name.clone(), endpoint)]),
             )
         }
+        Network::Slot(slot) => (format!("container:{}", slot.holder.name), HashMap::new()),
         Network::Named {
             name,
             dangerously_allow: _,

@@ -6,6 +6,7 @@ use super::{
     Docker,
     container::{self, Container},
     error::call,
+    network::no_proxy,
     podman, verify,
 };
 use crate::launcher::{
@@ -22,17 +23,30 @@ impl Docker {
         proxy: Option<&Proxy>,
     ) -> Result<(), BackendError> {
         self.check_podman(plan).await?;
+        let sandbox = container::sandbox(plan)?;
         let network = async {
             match &plan.network {
-                Network::None | Network::Named { .. } => Ok(()),
+                Network::None | Network::Slot(_) | Network::Named { .. } => Ok(()),
                 Network::Slice(slice) => self.create_slice(plan, slice, proxy).await,
             }
         };
-        let (network, containers) = tokio::join!(network, self.create_containers(plan));
+        if let Network::Slot(slot) = &plan.network {
+            let proxy = proxy.ok_or_else(no_proxy)?;
+            let holder = self.check_slot(slot, &plan.labels, proxy).await?;
+            // Security: by the id of what was checked, not by a name that another could have by now.
+            let sandbox = sandbox.joining(&holder);
+            return Box::pin(self.create_containers(plan, &sandbox)).await;
+        }
+        let containers = Box::pin(self.create_containers(plan, &sandbox));
+        let (network, containers) = tokio::join!(network, containers);
         network.and(containers)
     }
 
-    async fn create_containers(&self, plan: &Plan) -> Result<(), BackendError> {
+    async fn create_containers(
+        &self,
+        plan: &Plan,
+        sandbox: &Container,
+    ) -> Result<(), BackendError> {
         if let Network::Named {
             name,
             dangerously_allow,
@@ -43,18 +57,22 @@ impl Docker {
         let volumes = plan
             .volumes
             .iter()
-            .map(|volume| self.create_volume(plan, volume));
+            .map(|volume| self.create_volume(&plan.labels, volume));
         // Security: before the containers; an engine makes a missing volume itself, without a size.
         for made in futures_util::future::join_all(volumes).await {
             made?;
         }
         let holder = async {
             match &plan.holder {
-                Some(holder) => self.start_holder(plan, holder).await,
+                Some(holder) => {
+                    let image = self.own_image().await?;
+                    let holder = container::holder(&plan.labels, holder, &image)?;
+                    self.start_holder(&holder).await
+                }
                 None => Ok(()),
             }
         };
-        let sandbox = async { self.create_container(&container::sandbox(plan)?).await };
+        let sandbox = self.create_container(sandbox);
         let (holder, sandbox) = tokio::join!(holder, sandbox);
         holder.and(sandbox)
     }
@@ -81,6 +99,6 @@ impl Docker {
             EngineKind::Docker => got,
             EngineKind::Podman => podman::heard(container, got),
         };
-        verify::compare(container, &got)
+        verify::compare(&container.made_as(&made.id), &got)
     }
 }

@@ -1,12 +1,15 @@
 //! Networks: the slice of a run, one that exists and is asked for by name, and the ranges in use.
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::Ipv4Addr,
+};
 
 use bollard::models::{
     Ipam, IpamConfig, NetworkConnectRequest, NetworkCreateRequest, NetworkInspect,
 };
 use ipnet::IpNet;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     Docker,
@@ -29,6 +32,9 @@ const INHIBIT: &str = "com.docker.network.bridge.inhibit_ipv4";
 /// The same from Docker 28 on, which older ones refuse or do not know; used besides.
 const GATEWAY_MODE: &str = "com.docker.network.bridge.gateway_mode_ipv4";
 
+/// Who is on a private network, by id, and at which address.
+pub(super) type Members<'a> = &'a [(&'a str, Ipv4Addr)];
+
 impl Docker {
     /// Makes the slice of a run, and attaches the proxy at its address.
     pub(super) async fn create_slice(
@@ -38,10 +44,22 @@ impl Docker {
         proxy: Option<&Proxy>,
     ) -> Result<(), BackendError> {
         let Some(proxy) = proxy else {
-            return Err(BackendError::Proxy("of the run is not known".to_owned()));
+            return Err(no_proxy());
         };
-        let request = slice_request(plan, slice, &self.engine);
-        let made = call(self.client.create_network(request.clone())).await;
+        self.create_network(&plan.labels, slice, proxy).await?;
+        let got = self.network(&slice.name).await?;
+        self.hold_network(&plan.labels, slice, &got, &[(&proxy.id, slice.proxy)])
+    }
+
+    /// Makes a private network, and attaches the proxy at its address.
+    pub(super) async fn create_network(
+        &self,
+        labels: &BTreeMap<String, String>,
+        slice: &Slice,
+        proxy: &Proxy,
+    ) -> Result<(), BackendError> {
+        let request = slice_request(labels, slice, &self.engine);
+        let made = call(self.client.create_network(request)).await;
         let made = made.map_err(|error| {
             if error.says("overlap") {
                 BackendError::SubnetTaken(IpNet::V4(slice.subnet))
@@ -56,9 +74,19 @@ impl Docker {
                 got: format!("the warning {warning:?}"),
             });
         }
-        self.attach_proxy(slice, proxy).await?;
-        let got = self.network(&slice.name).await?;
-        hold(slice, &request, &got, proxy)
+        self.attach_proxy(slice, proxy).await
+    }
+
+    /// Holds a private network as the engine describes it against what is made for these labels.
+    pub(super) fn hold_network(
+        &self,
+        labels: &BTreeMap<String, String>,
+        slice: &Slice,
+        got: &NetworkInspect,
+        members: Members<'_>,
+    ) -> Result<(), BackendError> {
+        let asked = slice_request(labels, slice, &self.engine);
+        hold(slice, &asked, got, members)
     }
 
     async fn attach_proxy(&self, slice: &Slice, proxy: &Proxy) -> Result<(), BackendError> {
@@ -97,7 +125,7 @@ impl Docker {
         judge(name, &network, dangerously_allow).map_err(|why| refused(&why))
     }
 
-    async fn network(&self, name: &str) -> Result<NetworkInspect, BackendError> {
+    pub(super) async fn network(&self, name: &str) -> Result<NetworkInspect, BackendError> {
         call(self.client.inspect_network(name, None))
             .await
             .map_err(|error| error.during(format!("inspect network {name}")))
@@ -128,7 +156,16 @@ impl Docker {
     }
 }
 
-fn slice_request(plan: &Plan, slice: &Slice, engine: &Engine) -> NetworkCreateRequest {
+/// There is none to attach.
+pub(super) fn no_proxy() -> BackendError {
+    BackendError::Proxy("of the run is not known".to_owned())
+}
+
+fn slice_request(
+    labels: &BTreeMap<String, String>,
+    slice: &Slice,
+    engine: &Engine,
+) -> NetworkCreateRequest {
     let mut options = HashMap::from([(INHIBIT.to_owned(), "true".to_owned())]);
     if has_gateway_modes(engine) {
         options.insert(GATEWAY_MODE.to_owned(), "isolated".to_owned());
@@ -151,7 +188,7 @@ fn slice_request(plan: &Plan, slice: &Slice, engine: &Engine) -> NetworkCreateRe
             options: None,
         }),
         options: Some(options),
-        labels: Some(plan.labels.clone().into_iter().collect()),
+        labels: Some(labels.clone().into_iter().collect()),
         ..NetworkCreateRequest::default()
     }
 }
@@ -168,19 +205,22 @@ fn hold(
     slice: &Slice,
     asked: &NetworkCreateRequest,
     got: &NetworkInspect,
-    proxy: &Proxy,
+    members: Members<'_>,
 ) -> Result<(), BackendError> {
     let field = |field: &str, planned: Value, got: Value| {
         verify::field(&format!("network {}: {field}", slice.name), &planned, &got)
     };
     let ranges = |ipam: Option<&Ipam>| json(&ipam.and_then(|ipam| ipam.config.as_ref()));
+    let prefix = slice.subnet.prefix_len();
+    let planned_members = members.iter().map(|(id, address)| {
+        let at = Value::from(format!("at {address}/{prefix}"));
+        ((*id).to_owned(), at)
+    });
     // As text, so that a member without an address is one.
     let members = got.containers.iter().flatten().map(|(id, endpoint)| {
         let address = endpoint.ipv4_address.as_deref().unwrap_or_default();
         (id.clone(), Value::from(format!("at {address}")))
     });
-    let prefix = slice.subnet.prefix_len();
-    let only_the_proxy = json!({ proxy.id.as_str(): format!("at {}/{prefix}", slice.proxy) });
     field("Name", json(&asked.name), json(&got.name))?;
     field("Driver", json(&asked.driver), json(&got.driver))?;
     field("Internal", json(&asked.internal), json(&got.internal))?;
@@ -198,7 +238,7 @@ fn hold(
     field("Labels", json(&asked.labels), json(&got.labels))?;
     field(
         "members",
-        only_the_proxy,
+        planned_members.collect::<Map<_, _>>().into(),
         members.collect::<Map<_, _>>().into(),
     )
 }

@@ -35,7 +35,7 @@ impl Docker {
     ) -> Result<(), BackendError> {
         let slice = match &plan.network {
             Network::Slice(slice) => Some(slice.name.as_str()),
-            Network::None | Network::Named { .. } => None,
+            Network::None | Network::Slot(_) | Network::Named { .. } => None,
         };
         let holder = async {
             match &plan.holder {

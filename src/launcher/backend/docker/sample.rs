@@ -47,6 +47,7 @@ fn planned(network: NetworkChoice, podman: Option<PodmanFacts>) -> Plan {
         labels: &labels,
         image: &image,
         slice: Some("10.240.0.0/29".parse().unwrap()),
+        slot: None,
         resolv_conf: Some(PathBuf::from("/srv/resolv.conf")),
         input: Some(InputFacts::Bind(PathBuf::from("/srv/input"))),
         has_ipv6: true,

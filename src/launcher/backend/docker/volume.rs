@@ -1,15 +1,16 @@
 //! Volumes in memory, the holder that keeps them, and what goes in and out of them.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use bollard::{
-    models::VolumeCreateRequest,
+    models::{Volume as EngineVolume, VolumeCreateRequest},
     query_parameters::{DownloadFromContainerOptions, UploadToContainerOptions},
 };
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::{
-    Docker, container,
+    Docker,
+    container::Container,
     error::{CallError, call, items},
 };
 use crate::launcher::{
@@ -22,66 +23,20 @@ impl Docker {
     /// Makes a volume, and holds it against the plan.
     pub(super) async fn create_volume(
         &self,
-        plan: &Plan,
+        labels: &BTreeMap<String, String>,
         volume: &Volume,
     ) -> Result<(), BackendError> {
-        let Volume {
-            name,
-            size,
-            inodes,
-            mode,
-            owner: User { uid, gid },
-        } = volume;
-        let room = match self.engine.kind {
-            EngineKind::Docker => format!("size={size}"),
-            // Podman takes a size for a quota of its disk.
-            EngineKind::Podman => format!("nr_blocks={}", size.div_ceil(page())),
-        };
-        let options = HashMap::from([
-            ("type".to_owned(), "tmpfs".to_owned()),
-            ("device".to_owned(), "tmpfs".to_owned()),
-            (
-                "o".to_owned(),
-                format!(
-                    "{room},nr_inodes={inodes},mode={mode:o},uid={uid},gid={gid},noexec,nosuid,\
-                     nodev"
-                ),
-            ),
-        ]);
-        let labels: HashMap<String, String> = plan.labels.clone().into_iter().collect();
-        let request = VolumeCreateRequest {
-            name: Some(name.clone()),
-            driver: Some("local".to_owned()),
-            driver_opts: Some(options.clone()),
-            labels: Some(labels.clone()),
-            cluster_volume_spec: None,
-        };
-        let made = call(self.client.create_volume(request))
+        let name = &volume.name;
+        let request = request(labels, volume, self.engine.kind);
+        let made = call(self.client.create_volume(request.clone()))
             .await
             .map_err(|error| error.during(format!("create volume {name}")))?;
-        // Podman repeats the owner besides.
-        let mut made_options = made.options.clone();
-        made_options.retain(|name, _| name != "UID" && name != "GID");
-        // Security: a volume of that name that exists already is returned as it is.
-        if made.driver == "local" && made_options == options && made.labels == labels {
-            return Ok(());
-        }
-        Err(BackendError::NotApplied {
-            what: format!("volume {name}"),
-            planned: format!("local {options:?}"),
-            got: format!("{} {:?}", made.driver, made.options),
-        })
+        hold(&request, &made)
     }
 
     /// Makes and starts the container that keeps the volumes mounted.
-    pub(super) async fn start_holder(
-        &self,
-        plan: &Plan,
-        holder: &Holder,
-    ) -> Result<(), BackendError> {
-        let image = self.own_image().await?;
-        self.create_container(&container::holder(plan, holder, &image)?)
-            .await?;
+    pub(super) async fn start_holder(&self, holder: &Container) -> Result<(), BackendError> {
+        self.create_container(holder).await?;
         call(self.client.start_container(&holder.name, None))
             .await
             .map_err(|error| error.during(format!("start container {}", holder.name)))
@@ -132,6 +87,62 @@ impl Docker {
     }
 }
 
+/// What is asked of the engine for a volume.
+pub(super) fn request(
+    labels: &BTreeMap<String, String>,
+    volume: &Volume,
+    kind: EngineKind,
+) -> VolumeCreateRequest {
+    let Volume {
+        name,
+        size,
+        inodes,
+        mode,
+        owner: User { uid, gid },
+    } = volume;
+    let room = match kind {
+        EngineKind::Docker => format!("size={size}"),
+        // Podman takes a size for a quota of its disk.
+        EngineKind::Podman => format!("nr_blocks={}", size.div_ceil(page())),
+    };
+    let options = [
+        ("type", "tmpfs".to_owned()),
+        ("device", "tmpfs".to_owned()),
+        (
+            "o",
+            format!(
+                "{room},nr_inodes={inodes},mode={mode:o},uid={uid},gid={gid},noexec,nosuid,nodev"
+            ),
+        ),
+    ];
+    let options = options.map(|(name, value)| (name.to_owned(), value));
+    VolumeCreateRequest {
+        name: Some(name.clone()),
+        driver: Some("local".to_owned()),
+        driver_opts: Some(options.into()),
+        labels: Some(labels.clone().into_iter().collect()),
+        cluster_volume_spec: None,
+    }
+}
+
+/// Holds a volume as the engine describes it against what was asked for.
+pub(super) fn hold(asked: &VolumeCreateRequest, got: &EngineVolume) -> Result<(), BackendError> {
+    let options = asked.driver_opts.clone().unwrap_or_default();
+    let labels = asked.labels.clone().unwrap_or_default();
+    // Podman repeats the owner besides.
+    let mut made = got.options.clone();
+    made.retain(|name, _| name != "UID" && name != "GID");
+    // Security: a volume of that name that exists already is returned as it is.
+    if got.driver == "local" && made == options && got.labels == labels {
+        return Ok(());
+    }
+    Err(BackendError::NotApplied {
+        what: format!("volume {}", got.name),
+        planned: format!("local {options:?}"),
+        got: format!("{} {:?}", got.driver, got.options),
+    })
+}
+
 /// The size of this machine's pages, which is that of a local engine.
 fn page() -> u64 {
     u64::try_from(rustix::param::page_size()).unwrap_or(4096)
@@ -139,7 +150,7 @@ fn page() -> u64 {
 
 /// The holder, and where it has the volume mounted.
 fn mounted<'a>(plan: &'a Plan, volume: &Volume) -> Result<(&'a Holder, &'a str), BackendError> {
-    let found = plan.holder.as_ref().and_then(|holder| {
+    let found = plan.keeper().and_then(|holder| {
         let target = holder.volumes.get(&volume.name)?;
         Some((holder, target.as_str()))
     });

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::{Launcher, set_mode};
 use crate::docker::{
-    AGENT_IMAGE, Container, WithoutProxy, attempt, docker, wait_until, without_proxy,
+    AGENT_IMAGE, Container, WithoutProxy, attempt, docker, listed_by_proxy, wait_until,
+    without_proxy,
 };
 
 /// Its DNS, HTTP and TLS for `allowed.demo.example` and `denied.demo.example`, at this address.
@@ -121,15 +122,7 @@ pub(super) fn audited(run: &str) -> Vec<Value> {
 
 /// The runs that the proxy knows.
 pub(crate) fn registered() -> Vec<Value> {
-    let ask = [
-        "exec",
-        "eclusa-proxy",
-        "/eclusa",
-        "admin",
-        "GET",
-        "/v1/runs",
-    ];
-    serde_json::from_str(&docker(&ask)).unwrap()
+    listed_by_proxy("/v1/runs")
 }
 
 /// An authority, and a certificate of it for the origin's names with its key, in PEM.

@@ -14,7 +14,7 @@ use bollard::models::{
 
 use crate::launcher::{
     backend::BackendError,
-    plan::{Filter, Holder, Mount, MountSource, Plan, Sandbox, Tmpfs},
+    plan::{Filter, Holder, Mount, MountSource, Sandbox, Tmpfs},
     spec::User,
 };
 
@@ -94,12 +94,24 @@ pub(super) fn of_sandbox(
     })
 }
 
-/// The holder's: with its engine's own system call filter, and the plan's masks and limits.
+/// The holder's: with its engine's own system call filter, and a sandbox's masks and limits.
 ///
 /// # Errors
 /// As `of_sandbox`.
-pub(super) fn of_holder(plan: &Plan, holder: &Holder) -> Result<HostConfig, BackendError> {
-    let mounts = holder.volumes.iter().map(|(volume, target)| {
+pub(super) fn of_holder(holder: &Holder) -> Result<HostConfig, BackendError> {
+    let Holder {
+        name: _,
+        volumes,
+        ulimits,
+        masked_paths,
+        readonly_paths,
+        namespace,
+    } = holder;
+    let (network_mode, dns, sysctls) = match namespace {
+        None => ("none", &[][..], BTreeMap::new()),
+        Some(own) => (&*own.network, &*own.dns, own.sysctls.clone()),
+    };
+    let mounts = volumes.iter().map(|(volume, target)| {
         mount(&Mount {
             source: MountSource::Volume(volume.clone()),
             target: target.clone(),
@@ -107,19 +119,22 @@ pub(super) fn of_holder(plan: &Plan, holder: &Holder) -> Result<HostConfig, Back
         })
     });
     Ok(HostConfig {
-        network_mode: Some("none".to_owned()),
+        network_mode: Some(network_mode.to_owned()),
+        dns_search: Some(no_search(dns)),
+        dns: Some(dns.iter().map(ToString::to_string).collect()),
+        sysctls: Some(sysctls.into_iter().collect()),
         memory: Some(HOLDER_MEMORY),
         memory_swap: Some(HOLDER_MEMORY),
         pids_limit: Some(8),
-        ulimits: Some(both_limits(&plan.sandbox.ulimits)?),
+        ulimits: Some(both_limits(ulimits)?),
         shm_size: Some(64 * 1024),
         mounts: Some(mounts.collect::<Result<_, _>>()?),
         security_opt: Some(vec![NO_NEW_PRIVILEGES.to_owned()]),
         cap_drop: Some(vec!["ALL".to_owned()]),
         readonly_rootfs: Some(true),
         init: Some(false),
-        masked_paths: Some(plan.sandbox.masked_paths.clone()),
-        readonly_paths: Some(plan.sandbox.readonly_paths.clone()),
+        masked_paths: Some(masked_paths.clone()),
+        readonly_paths: Some(readonly_paths.clone()),
         ..isolated()
     })
 }

@@ -20,8 +20,39 @@ fn a_sandbox_states_every_field_that_it_could_inherit() {
 #[test]
 fn a_holder_has_no_network_and_no_privilege() {
     let plan = plan_with_everything();
-    let holder = holder(&plan, plan.holder.as_ref().unwrap(), "sha256:11").unwrap();
+    let holder = holder(&plan.labels, plan.holder.as_ref().unwrap(), "sha256:11").unwrap();
     insta::assert_snapshot!(shown(&holder));
+}
+
+fn slot() -> crate::launcher::plan::Slot {
+    let id = crate::record::RunId::parse("01JS").unwrap();
+    crate::launcher::plan::slot(&id, "10.240.0.0/29".parse().unwrap(), true).unwrap()
+}
+
+#[test]
+fn the_holder_of_a_slot_has_its_address_and_nothing_else_besides() {
+    let labels = plan_with_everything().labels;
+    insta::assert_snapshot!(shown(
+        &holder(&labels, &slot().holder, "sha256:11").unwrap()
+    ));
+}
+
+#[test]
+fn a_sandbox_joins_the_holder_that_was_checked() {
+    let plan = Plan {
+        network: Network::Slot(slot().into()),
+        ..plan_with_everything()
+    };
+    let joined = sandbox(&plan).unwrap().joining("0123456789abcdef");
+    let host = joined.body.host_config.as_ref().unwrap();
+    let mode = host.network_mode.as_deref();
+    assert_eq!(mode, Some("container:0123456789abcdef"));
+    assert_eq!(joined.body.hostname, None);
+    let made = joined.made_as("fedcba9876543210");
+    assert_eq!(made.body.hostname.as_deref(), Some("fedcba987654"));
+    // One of its own stands.
+    let own = sandbox(&plan_with_everything()).unwrap();
+    assert_eq!(own.made_as("fedcba9876543210"), own);
 }
 
 #[test]
@@ -35,6 +66,11 @@ fn each_kind_of_network_has_its_mode_and_endpoints() {
         (Network::None, "none", None),
         (named, "shared", Some(None)),
         (slice, "agent-egress-01JD", Some(Some("10.240.0.3"))),
+        (
+            Network::Slot(slot().into()),
+            "container:eclusa-holder-01JS",
+            None,
+        ),
     ] {
         let (got, endpoints) = attachment(&network);
         assert_eq!(got, mode);

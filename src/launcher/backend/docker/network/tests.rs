@@ -19,6 +19,7 @@ fn proxy() -> Proxy {
     Proxy {
         id: "0123".to_owned(),
         name: "eclusa-proxy".to_owned(),
+        image: "sha256:00".to_owned(),
         hostname: "0123".to_owned(),
         socket: None,
         config: None,
@@ -30,7 +31,7 @@ fn asked(engine: &Engine) -> (Slice, NetworkCreateRequest) {
     let Network::Slice(slice) = &plan.network else {
         panic!("the sample is on a slice");
     };
-    (slice.clone(), slice_request(&plan, slice, engine))
+    (slice.clone(), slice_request(&plan.labels, slice, engine))
 }
 
 /// What an engine reports that did all of it.
@@ -76,7 +77,9 @@ fn a_slice_keeps_the_host_off_it_in_every_way_that_the_engine_knows() {
 #[test]
 fn a_slice_that_is_not_as_asked_is_refused_and_the_field_named() {
     let (slice, request) = asked(&engine(EngineKind::Docker, "28.5.2"));
-    hold(&slice, &request, &report(&request), &proxy()).unwrap();
+    let proxy = proxy();
+    let members = [(&*proxy.id, slice.proxy)];
+    hold(&slice, &request, &report(&request), &members).unwrap();
     let changes: [(&str, Change); 10] = [
         ("Name", |got| got.name = Some("other".to_owned())),
         ("Driver", |got| got.driver = Some("macvlan".to_owned())),
@@ -100,7 +103,7 @@ fn a_slice_that_is_not_as_asked_is_refused_and_the_field_named() {
     for (field, change) in changes {
         let mut got = report(&request);
         change(&mut got);
-        let error = hold(&slice, &request, &got, &proxy()).unwrap_err();
+        let error = hold(&slice, &request, &got, &members).unwrap_err();
         let expected = format!("did not apply network agent-egress-01JD: {field}:");
         assert!(error.to_string().contains(&expected), "{field}: {error}");
     }

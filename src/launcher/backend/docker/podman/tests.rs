@@ -52,7 +52,7 @@ fn other(value: &Value) -> Value {
 fn podman_is_told_in_its_own_words() {
     let plan = plan_for_podman();
     let sandbox = told(&sandbox(&plan).unwrap());
-    let holder = told(&holder(&plan, plan.holder.as_ref().unwrap(), "sha256:11").unwrap());
+    let holder = told(&holder(&plan.labels, plan.holder.as_ref().unwrap(), "sha256:11").unwrap());
     let all = json!({"sandbox": sandbox, "holder": holder});
     insta::assert_snapshot!(format!("{all:#}"));
 }
@@ -177,7 +177,7 @@ fn only_the_holder_may_have_file_systems_of_podmans_own() {
         targets.sort();
         targets
     };
-    let holder = holder(&plan, plan.holder.as_ref().unwrap(), "sha256:11").unwrap();
+    let holder = holder(&plan.labels, plan.holder.as_ref().unwrap(), "sha256:11").unwrap();
     assert_eq!(left(&holder), ["/other"]);
     assert_eq!(left(&sandbox(&plan).unwrap()), ["/other", "/run", "/tmp"]);
 }

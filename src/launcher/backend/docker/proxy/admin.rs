@@ -87,6 +87,7 @@ impl Reached {
         Proxy {
             id: found.id.clone(),
             name: found.name.clone(),
+            image: found.image.clone(),
             hostname: found.hostname.clone(),
             socket: self.socket.clone(),
             config: Some(self.health.config.clone()).filter(|config| !config.is_empty()),

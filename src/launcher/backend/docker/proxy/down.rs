@@ -15,7 +15,8 @@ use super::{
     container::{Found, is_conflict},
 };
 use crate::launcher::{
-    backend::{AdminCall, BackendError},
+    backend::{AdminCall, BackendError, ObjectKind},
+    plan::Labels,
     proxy::{Down, NAME, ProxyVolume, ROLE, UPLINK, UPLINK_ROLE},
 };
 
@@ -37,6 +38,16 @@ impl Docker {
         if let Some(found) = self.find_container(Whose::Ours).await? {
             self.retire(&found, "would stop").await?;
             down.removed.push(format!("container {NAME}"));
+        }
+        // Without the proxy that they are attached to they are of no use.
+        for object in self.labelled().await? {
+            let labels = Labels::from_map(&object.labels);
+            let Some(labels) = labels.filter(Labels::is_slot) else {
+                continue;
+            };
+            if self.remove_object(&object).await? && object.kind == ObjectKind::Network {
+                down.removed.push(format!("slot {}", labels.run));
+            }
         }
         if self.remove_uplink().await? {
             down.removed.push(format!("network {UPLINK}"));
