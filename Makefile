@@ -64,8 +64,10 @@ sandbox: engine image ## containers on a real engine; fails where none can be ha
 fuzz:           ## every fuzz target for FUZZ_SECONDS
 	scripts/fuzz
 
-bench:          ## measures it beside its peers, and its inner parts; writes docs/benchmarks.md
+bench: engine   ## measures it beside its peers, its inner parts and a launch; writes docs/benchmarks.md
 	scripts/bench
+	scripts/debian-root eclusa-debian-root
+	benches/launch
 
 load:           ## 8,000 tunnels for ten minutes, and what one greedy client does to another
 	scripts/load hold "$$(scripts/static)"
