@@ -138,7 +138,7 @@ impl Proxy {
                 () = sleep(SWEEP) => self.sweep_once(),
             }
         }
-        self.pool.clear();
+        self.pool.close();
     }
 
     /// Security: a connection is not kept for a run that has ended, nor for a policy that is no

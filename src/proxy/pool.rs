@@ -35,6 +35,8 @@ pub(super) struct Pool(Mutex<Idle>);
 
 #[derive(Debug, Default)]
 struct Idle {
+    /// Nothing is kept any more.
+    closed: bool,
     count: usize,
     clients: HashMap<ClientKey, HashMap<Way, Vec<Kept>>>,
 }
@@ -103,7 +105,7 @@ impl Pool {
     /// Keeps a connection whose last exchange ended in order, when there is room.
     pub(super) fn keep(&self, key: Key, stream: TcpStream) {
         let mut idle = self.lock();
-        if idle.count >= MOST {
+        if idle.closed || idle.count >= MOST {
             return;
         }
         let ways = idle.clients.entry(key.client).or_default();
@@ -133,9 +135,12 @@ impl Pool {
         idle.tidy();
     }
 
-    /// Closes everything.
-    pub(super) fn clear(&self) {
-        *self.lock() = Idle::default();
+    /// Closes everything, and keeps nothing more: exchanges that a drain lets finish come later.
+    pub(super) fn close(&self) {
+        *self.lock() = Idle {
+            closed: true,
+            ..Idle::default()
+        };
     }
 
     fn lock(&self) -> MutexGuard<'_, Idle> {

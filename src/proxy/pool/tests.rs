@@ -1,5 +1,5 @@
 use tokio::{
-    io::AsyncWriteExt,
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
     time::{advance, pause},
 };
@@ -94,8 +94,20 @@ async fn one_client_cannot_take_all_the_room() {
     let (ours, _origin) = connection().await;
     pool.keep(key("192.0.2.2", 1, "192.0.2.80:80"), ours);
     assert_eq!(pool.lock().count, MOST_PER_CLIENT + 1);
-    pool.clear();
+}
+
+#[tokio::test]
+async fn a_closed_pool_keeps_nothing() {
+    let pool = Pool::default();
+    let key = key("192.0.2.1", 1, "192.0.2.80:80");
+    let (before, _origin) = connection().await;
+    let (after, mut theirs) = connection().await;
+    pool.keep(key.clone(), before);
+    pool.close();
     assert_eq!(pool.lock().count, 0);
+    pool.keep(key.clone(), after);
+    assert!(pool.take(&key, true).is_none());
+    assert_eq!(theirs.read(&mut [0]).await.unwrap(), 0);
 }
 
 #[tokio::test]
