@@ -272,4 +272,4 @@ impl fmt::Debug for AuditLog {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -196,6 +196,9 @@ impl Session {
 }
 
 #[cfg(test)]
+mod simulation;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -107,11 +107,29 @@ fn linked(files: &[PathBuf]) -> Link {
     last
 }
 
-/// Lets every write fail as on a full disk, and gives the writer to be put back.
-fn fill(log: &AuditLog) -> Writer {
-    let full = File::options().append(true).open("/dev/full").unwrap();
-    let full = Writer::stream("full".into(), full, Arc::clone(&log.metrics));
-    log.with_journal(|journal| journal.swap(full))
+/// Lets every write fail as on a full disk, until it is dropped.
+pub(crate) struct FullDisk {
+    log: Arc<AuditLog>,
+    writer: Option<Writer>,
+}
+
+impl FullDisk {
+    pub(crate) fn under(log: &Arc<AuditLog>) -> Self {
+        let full = File::options().append(true).open("/dev/full").unwrap();
+        let full = Writer::stream("full".into(), full, Arc::clone(&log.metrics));
+        Self {
+            log: Arc::clone(log),
+            writer: Some(log.with_journal(|journal| journal.swap(full))),
+        }
+    }
+}
+
+impl Drop for FullDisk {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            self.log.with_journal(|journal| drop(journal.swap(writer)));
+        }
+    }
 }
 
 #[test]
@@ -151,7 +169,7 @@ fn a_full_disk_refuses_everything_and_every_close_arrives_once_there_is_room() {
     let mut opened: Vec<OpenExchange> = (0..3)
         .map(|_| log.open_exchange(decision(&log, Decision::Allow)).unwrap())
         .collect();
-    let good = fill(&log);
+    let full = FullDisk::under(&log);
     for exchange in &mut opened {
         exchange.close(&closing(Outcome::Done));
     }
@@ -170,7 +188,7 @@ fn a_full_disk_refuses_everything_and_every_close_arrives_once_there_is_room() {
     }
     assert_eq!(events(&path), ["decision"; 3]);
 
-    log.with_journal(|journal| journal.swap(good));
+    drop(full);
     assert!(log.is_writable());
     let lines = read(&path);
     let found: Vec<(&str, Option<u64>)> = lines
@@ -190,9 +208,9 @@ fn a_full_disk_refuses_everything_and_every_close_arrives_once_there_is_room() {
 fn traffic_alone_finds_that_there_is_room_again() {
     let (_folder, path) = folder();
     let log = open(&path).unwrap();
-    let good = fill(&log);
+    let full = FullDisk::under(&log);
     log.dns(&query("evil.example.")).unwrap_err();
-    log.with_journal(|journal| journal.swap(good));
+    drop(full);
     log.dns(&query("evil.example.")).unwrap();
     assert_eq!(events(&path), ["gap", "dns"]);
 }
@@ -204,12 +222,12 @@ fn an_event_that_would_only_be_counted_fails_too_while_the_log_does() {
     for _ in 0..30 {
         log.dns(&query("evil.example.")).unwrap();
     }
-    let good = fill(&log);
+    let full = FullDisk::under(&log);
     let mut exchange = log.open_exchange(decision(&log, Decision::Allow));
     assert!(exchange.is_err());
     exchange = Err(AuditError::Backlog(0));
     log.dns(&query("evil.example.")).unwrap_err();
-    log.with_journal(|journal| journal.swap(good));
+    drop(full);
     log.dns(&query("evil.example.")).unwrap();
     log.notice(&Notice::Stop).unwrap();
     drop(exchange);
