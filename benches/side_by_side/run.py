@@ -39,18 +39,18 @@ class Bench:
         """Each row of a work's table and how it is measured."""
         if work.kind == "dns":
             return {peer.name: lambda peer=peer: self.names_of(work, peer) for peer in self.names}
-        rows = {"direct": lambda: self.load.drive(work, self.origin)}
+        rows = {}
+        if work.kind != "idle":
+            rows["direct"] = lambda: self.load.drive(work, self.origin)
         for peer in self.relays:
             if work.kind == "http" and not peer.asked:
                 continue
-            rows[peer.name] = lambda peer=peer: self.through(work, peer, peers.OPAQUE)
-        if work.tls:
-            # The far side whose ClientHello is read, and as a row of its own the one relayed blindly.
-            own = self.relays[0]
-            rows["eclusa, opaque"] = rows[own.name]
-            rows[own.name] = lambda: self.through(work, own, peers.CHECKED)
-        if work.kind == "idle":
-            del rows["direct"]
+            # Of TLS, Eclusa reads and judges the ClientHello, unless its rule says that it need not.
+            own = isinstance(peer, peers.Eclusa)
+            name = peers.CHECKED if own and work.tls else peers.OPAQUE
+            rows[peer.name] = lambda peer=peer, name=name: self.through(work, peer, name)
+            if own and work.tls:
+                rows[f"{peer.name}, opaque"] = lambda peer=peer: self.through(work, peer, peers.OPAQUE)
         return rows
 
     def through(self, work, peer, name):
