@@ -86,6 +86,30 @@ const ROWS: &[Row] = &[
         name: "not_allowlisted",
     },
     Row {
+        host: "foo.localhost",
+        tls: "not_allowlisted",
+        plain: "not_allowlisted",
+        name: "not_allowlisted",
+    },
+    Row {
+        host: "x.home.arpa",
+        tls: "not_allowlisted",
+        plain: "not_allowlisted",
+        name: "not_allowlisted",
+    },
+    Row {
+        host: "x.onion",
+        tls: "not_allowlisted",
+        plain: "not_allowlisted",
+        name: "not_allowlisted",
+    },
+    Row {
+        host: "printer",
+        tls: "not_allowlisted",
+        plain: "not_allowlisted",
+        name: "not_allowlisted",
+    },
+    Row {
         host: "metadata.google.internal",
         tls: "not_allowlisted",
         plain: "not_allowlisted",
