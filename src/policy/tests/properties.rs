@@ -250,6 +250,35 @@ proptest! {
     }
 
     #[test]
+    fn a_run_reaches_its_profile_and_of_its_own_list_what_no_deny_and_the_ceiling_leave(
+        profiles in prop::array::uniform3(any_profile()),
+        own in list(Pattern::parse_allow),
+        is_bounded in any::<bool>(),
+        to in destination(),
+    ) {
+        let [mine, other, ceiling] = profiles.map(|profile| Profile {
+            mode: Mode::Enforce,
+            ..profile
+        });
+        let listed = |allow: &[Rule]| {
+            let profile = Profile { allow: allow.to_vec(), ..Profile::default() };
+            compiled(&profile).evaluate(&to).passes()
+        };
+        let denied = |profile: &Profile| profile.deny.iter().any(|rule| rule.pattern.matches(&to));
+        let is_own = listed(&own)
+            && (!is_bounded || listed(&ceiling.allow))
+            && ![&mine, &other, &ceiling].into_iter().any(denied);
+        let expected = !denied(&mine) && (listed(&mine.allow) || is_own);
+        let named = [("mine", mine), ("other", other), ("ceiling", ceiling)];
+        let profiles = named.map(|(name, profile)| (name.into(), profile)).into();
+        let bound = is_bounded.then(|| "ceiling".into());
+        let set = PolicySet::new(profiles, Vec::new(), bound).unwrap();
+        let own: Vec<Pattern> = own.into_iter().map(|rule| rule.pattern).collect();
+        let run = set.for_run(Some("mine"), &own).unwrap();
+        prop_assert_eq!(run.evaluate(&to).passes(), expected, "{}", to);
+    }
+
+    #[test]
     fn a_name_passes_exactly_when_some_destination_of_it_does(
         profile in any_profile(),
         name in name(),
