@@ -12,7 +12,7 @@ export PATH := $(CURDIR)/target/venv/bin:$(PATH)
 
 IMAGE := eclusa:0.1.0
 
-.PHONY: help check deny advisories sbom deps engine engine-stop integration sandbox fuzz bench load demo image release test
+.PHONY: help check deny advisories sbom deps engine engine-stop integration sandbox fuzz bench load demo image release reproducible test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## */\1\t/p' Makefile
@@ -81,6 +81,9 @@ image:          ## the image, without a registry
 
 release:        ## the static binary, what it is made of and their digests, in target/release-artifacts
 	scripts/release
+
+reproducible:   ## builds the release twice, in two folders from nothing, and compares the bytes
+	scripts/reproducible
 
 # The suites in the order of what they cost. Not prerequisites: `make -j` must not mix them.
 test:           ## all of it
