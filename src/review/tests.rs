@@ -200,11 +200,11 @@ fn plainly(file: File) -> Box<dyn Read> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn whatever_happens_each_exchange_has_one_end_and_the_chain_is_whole(
-        steps in prop::collection::vec(step(), 1..60),
+        steps in prop::collection::vec(step(), 1..50),
     ) {
         let mut stage = Stage::new();
         for step in steps {
