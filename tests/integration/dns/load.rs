@@ -12,6 +12,7 @@ use super::*;
 use crate::support::{
     client::{read_to_close, send},
     eventually,
+    soundness::{Footprint, assert_chained, health},
 };
 
 /// What one client sends in all, about 50,000 in a second where the machine can.
@@ -51,6 +52,8 @@ fn a_flood_of_random_names_neither_starves_others_nor_fills_the_log() {
     let mut dns = DnsProxy::start(LOOPBACK_CLIENTS);
     let server = dns.at(unique_loopback());
     let (flooder, other) = (unique_loopback(), unique_loopback());
+    await_answer(&Client::at(other), server, 1);
+    let before = Footprint::of(&dns.proxy);
     let over = AtomicBool::new(false);
     let answered = thread::scope(|scope| {
         let flooding = scope.spawn(|| flood(server, flooder, &over));
@@ -66,6 +69,8 @@ fn a_flood_of_random_names_neither_starves_others_nor_fills_the_log() {
     });
     assert!(answered >= 20, "{answered}");
     dns.assert_nothing_went_upstream();
+    assert_eq!(health(&dns.proxy)["status"], "ok");
+    before.await_return(&dns.proxy);
     // What is folded is written at the stop at the latest.
     dns.proxy.signal("TERM");
     assert!(dns.proxy.wait().success());
@@ -81,6 +86,7 @@ fn a_flood_of_random_names_neither_starves_others_nor_fills_the_log() {
         .sum();
     assert!(events > 2000, "{events}");
     assert!(lines < 2000, "{lines} lines for {events} queries");
+    assert_chained(&dns.proxy);
 }
 
 /// Connects from an address of one's own.
