@@ -1,12 +1,14 @@
 //! A sandbox, and the proxy, killed while an exchange is open.
 
+use std::process::Command;
+
 use serde_json::Value;
 
 use super::{
     super::{Ran, Running, left},
     stage::{Stage, audited, registered},
 };
-use crate::docker::{docker, wait_until, wait_until_healthy};
+use crate::docker::{attempt, docker, wait_until};
 
 /// Opens a tunnel, tells the origin so by another way, and says when it ends.
 const TUNNEL: &str = r#"
@@ -80,7 +82,9 @@ fn a_proxy_that_is_killed_cuts_its_runs_and_closes_their_records_when_it_is_back
     let (running, run) = tunnelling(&stage);
     docker(&["kill", "eclusa-proxy"]);
     docker(&["start", "eclusa-proxy"]);
-    wait_until_healthy("eclusa-proxy");
+    wait_until("the proxy", || {
+        attempt(Command::new("docker").args(["exec", "eclusa-proxy", "/eclusa", "health"])).ok
+    });
     let (output, took) = running.finish(b"");
     let ran = Ran::read(&output, took).succeeded();
     assert_eq!(ran.stdout(), "ended\n");
