@@ -17,8 +17,9 @@ use crate::{
     egress::{ClientKey, Permit},
 };
 
-/// The most idle connections for one key, for one client, and in all.
-const MOST_PER_KEY: usize = 8;
+/// The most idle connections for one key, for one client, and in all. Between two requests of a
+/// client that sends many at a time most of its connections are idle for a moment.
+const MOST_PER_KEY: usize = 32;
 const MOST_PER_CLIENT: usize = 64;
 const MOST: usize = 1024;
 
@@ -87,7 +88,7 @@ impl Pool {
     pub(super) fn take(&self, key: &Key, can_be_repeated: bool) -> Option<TcpStream> {
         let mut idle = self.lock();
         // Whoever asks under a newer configuration shows that the older one is gone.
-        idle.forget(|client, generation| *client == key.client && generation < key.way.generation);
+        idle.outdate(key);
         loop {
             let streams = idle.clients.get_mut(&key.client)?.get_mut(&key.way)?;
             let unused_for = streams.last()?.since.elapsed();
@@ -149,6 +150,18 @@ impl Pool {
 }
 
 impl Idle {
+    /// Closes what was made for the client of `key` under an older configuration.
+    fn outdate(&mut self, key: &Key) {
+        let Some(ways) = self.clients.get_mut(&key.client) else {
+            return;
+        };
+        let before = ways.len();
+        ways.retain(|way, _| way.generation >= key.way.generation);
+        if ways.len() != before {
+            self.tidy();
+        }
+    }
+
     fn forget(&mut self, which: impl Fn(&ClientKey, u64) -> bool) {
         let mut some = false;
         for (client, ways) in &mut self.clients {
