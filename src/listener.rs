@@ -62,6 +62,8 @@ impl Listener {
             socket.set_only_v6(true)?;
         }
         socket.bind(&address.into())?;
+        // What is accepted inherits it.
+        socket.set_tcp_nodelay(true)?;
         socket.listen(BACKLOG)?;
         Ok(Self {
             socket: TcpListener::from_std(socket.into())?,
@@ -121,7 +123,6 @@ impl Listener {
             }
             return None;
         }
-        stream.set_nodelay(true).ok()?;
         Some(Accepted {
             stream,
             peer: canonical(peer),

@@ -119,14 +119,14 @@ async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
     } else {
         TcpSocket::new_v6()?
     };
-    settle(socket.connect(address).await?)
+    settle(socket.connect(address).await?, address)
 }
 
-/// Makes a new connection ready for use.
-fn settle(stream: TcpStream) -> io::Result<TcpStream> {
+/// Makes a new connection to `address` ready for use.
+fn settle(stream: TcpStream, address: SocketAddr) -> io::Result<TcpStream> {
     // Security: a connect to a port of this host at which nobody listens can meet itself (the
     // simultaneous open of RFC 9293 section 3.5); then there is no origin.
-    if stream.local_addr()? == stream.peer_addr()? {
+    if stream.local_addr()? == address {
         let what = "the connection met itself";
         return Err(io::Error::new(io::ErrorKind::ConnectionRefused, what));
     }

@@ -259,11 +259,11 @@ async fn a_connection_that_meets_itself_is_refused() {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
     socket.bind(&any.into()).unwrap();
-    let address = socket.local_addr().unwrap();
-    socket.connect(&address).unwrap();
+    let own = socket.local_addr().unwrap();
+    socket.connect(&own).unwrap();
     socket.set_nonblocking(true).unwrap();
     let met = TcpStream::from_std(socket.into()).unwrap();
-    let error = settle(met).unwrap_err();
+    let error = settle(met, own.as_socket().unwrap()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
 }
 
