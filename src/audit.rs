@@ -146,7 +146,7 @@ impl AuditLog {
         encode::decision(&mut line, &decision, None)?;
         self.with_journal(|journal| journal.append_open(&mut line))?;
         self.metrics.decided(&decision);
-        Ok(OpenExchange::new(Arc::clone(self), decision, line))
+        Ok(OpenExchange::new(Arc::clone(self), decision))
     }
 
     /// Records a refusal; identical ones under flood, and distinct ones beyond the rate, are

@@ -1,8 +1,8 @@
 //! An exchange in the log: opened with its decision, closed once.
 
-use std::{sync::Arc, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 
-use super::AuditLog;
+use super::{AuditLog, LINE};
 use crate::record::{Closing, DecisionRecord, Outcome, encode};
 
 /// An exchange whose opening record is written. Room for its closing record is reserved: closing
@@ -11,16 +11,15 @@ use crate::record::{Closing, DecisionRecord, Outcome, encode};
 pub struct OpenExchange {
     log: Arc<AuditLog>,
     decision: Arc<DecisionRecord>,
-    /// The buffer of the opening line, kept for the closing one; none once that is written.
-    line: Option<Vec<u8>>,
+    is_closed: bool,
 }
 
 impl OpenExchange {
-    pub(super) fn new(log: Arc<AuditLog>, decision: DecisionRecord, line: Vec<u8>) -> Self {
+    pub(super) fn new(log: Arc<AuditLog>, decision: DecisionRecord) -> Self {
         Self {
             log,
             decision: Arc::new(decision),
-            line: Some(line),
+            is_closed: false,
         }
     }
 
@@ -32,9 +31,10 @@ impl OpenExchange {
     /// Writes the closing record; called once, by the drop of the permit. What comes after the
     /// first call is passed over.
     pub(crate) fn close(&mut self, closing: &Closing) {
-        let Some(mut line) = self.line.take() else {
+        if mem::replace(&mut self.is_closed, true) {
             return;
-        };
+        }
+        let mut line = Vec::with_capacity(LINE);
         self.log.metrics.closed(closing);
         let encoded = encode::close(&mut line, &self.decision, closing);
         self.log.with_journal(|journal| match encoded {
