@@ -68,7 +68,7 @@ struct Rules {
     policies: PolicySet,
     guard: AddressGuard,
     clients: Arc<[ipnet::IpNet]>,
-    limits: Limits,
+    limits: Arc<Limits>,
 }
 
 impl Rules {
@@ -83,7 +83,7 @@ impl Rules {
                 .iter()
                 .map(|client| client.source)
                 .collect(),
-            limits: config.limits.clone(),
+            limits: Arc::new(config.limits.clone()),
         }
     }
 }
@@ -132,8 +132,8 @@ impl Authorizer {
     }
 
     /// The limits in force.
-    pub fn limits(&self) -> Limits {
-        self.rules.load().limits.clone()
+    pub fn limits(&self) -> Arc<Limits> {
+        Arc::clone(&self.rules.load().limits)
     }
 
     /// Counts the configurations that were in force since the start, from 1.

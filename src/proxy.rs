@@ -13,7 +13,7 @@ mod target;
 mod transparent;
 mod tunnel;
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use tokio::{
     sync::Semaphore,
@@ -86,18 +86,34 @@ impl Proxy {
         proxy
     }
 
-    /// Serves one connection to its end.
-    pub async fn serve(self: Arc<Self>, road: Road, accepted: Accepted) {
+    /// Serves one connection to its end. What comes before a tunnel is boxed, so that one that
+    /// merely relays does not carry the room that its opening needed.
+    pub fn serve(
+        self: Arc<Self>,
+        road: Road,
+        accepted: Accepted,
+    ) -> impl Future<Output = ()> + Send {
+        let opening = Box::pin(self.open(road, accepted));
+        async move {
+            let tunnel = opening.await;
+            if let Some(tunnel) = tunnel {
+                relay(tunnel).await;
+            }
+        }
+    }
+
+    /// Serves a connection to its end, or to where it becomes a tunnel.
+    async fn open(self: Arc<Self>, road: Road, accepted: Accepted) -> Option<Box<Tunnel>> {
         let forced = self.tasks.forced().clone();
         tokio::select! {
             // In this order: an exchange that is told to end says so in its record.
             biased;
-            () = self.admit(road, accepted) => {}
-            () = forced.cancelled() => {}
+            tunnel = self.admit(road, accepted) => tunnel,
+            () = forced.cancelled() => None,
         }
     }
 
-    async fn admit(self: Arc<Self>, road: Road, accepted: Accepted) {
+    async fn admit(self: Arc<Self>, road: Road, accepted: Accepted) -> Option<Box<Tunnel>> {
         let from = Endpoint {
             peer: accepted.peer.ip(),
             local: accepted.local.ip(),
@@ -113,9 +129,12 @@ impl Proxy {
                     via: road.via(),
                     closes_at: accepted.at + lifetime,
                 };
-                session.serve(road, accepted.at).await;
+                session.serve(road, accepted.at).await
             }
-            Err(denial) => Box::pin(self.turn_away(road, client, denial)).await,
+            Err(denial) => {
+                self.turn_away(road, client, denial).await;
+                None
+            }
         }
     }
 
@@ -158,17 +177,13 @@ impl Proxy {
 }
 
 impl Session {
-    /// Serves a connection that was admitted. The stages are boxed, so that a tunnel that merely
-    /// relays does not carry the room that they needed.
-    async fn serve(self, road: Road, accepted_at: Instant) {
+    /// Serves a connection that was admitted.
+    async fn serve(self, road: Road, accepted_at: Instant) -> Option<Box<Tunnel>> {
         let deadline = accepted_at + self.proxy.authorizer.limits().header_timeout;
-        let tunnel = match road {
+        match road {
             Road::Https => Box::pin(transparent::open(self, deadline)).await,
-            Road::Forward => Box::pin(self.requests(Form::Absolute, deadline)).await,
-            Road::Http => Box::pin(self.requests(Form::Origin, deadline)).await,
-        };
-        if let Some(tunnel) = tunnel {
-            relay(tunnel).await;
+            Road::Forward => self.requests(Form::Absolute, deadline).await,
+            Road::Http => self.requests(Form::Origin, deadline).await,
         }
     }
 
@@ -210,6 +225,6 @@ mod tests {
     #[test]
     fn the_task_of_a_connection_is_small() {
         let bytes = size(Proxy::serve);
-        assert!(bytes <= 2048, "{bytes} bytes");
+        assert!(bytes <= 1024, "{bytes} bytes");
     }
 }

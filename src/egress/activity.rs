@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// The idle clock of one exchange.
 #[derive(Debug)]
@@ -30,16 +30,10 @@ impl Activity {
         self.last.store(millis, Ordering::Relaxed);
     }
 
-    /// Waits until nothing has flowed for `limit`.
-    pub async fn quiet_for(&self, limit: Duration) {
-        loop {
-            let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
-            let until = self.start + last + limit;
-            if Instant::now() >= until {
-                return;
-            }
-            sleep_until(until).await;
-        }
+    /// When nothing will have flowed for `limit`, unless something does until then.
+    pub fn quiet_at(&self, limit: Duration) -> Instant {
+        let last = Duration::from_millis(self.last.load(Ordering::Relaxed));
+        self.start + last + limit
     }
 }
 
@@ -58,11 +52,10 @@ mod tests {
         let limit = Duration::from_secs(5);
         let activity = Activity::new();
         let begun = Instant::now();
-        let bytes = async {
-            tokio::time::sleep(Duration::from_secs(4)).await;
-            activity.touch();
-        };
-        tokio::join!(activity.quiet_for(limit), bytes);
-        assert_eq!(begun.elapsed(), Duration::from_secs(9));
+        assert_eq!(activity.quiet_at(limit), begun + limit);
+        tokio::time::advance(Duration::from_secs(4)).await;
+        assert_eq!(activity.quiet_at(limit), begun + limit);
+        activity.touch();
+        assert_eq!(activity.quiet_at(limit), begun + Duration::from_secs(9));
     }
 }

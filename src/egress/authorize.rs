@@ -271,7 +271,8 @@ impl Authorizer {
         } = granted;
         let grants = Arc::clone(&verdict.grants);
         let run = judged.subject.run.clone();
-        let exchange = Exchange::new(from, run, destination, vetted, grants.opaque);
+        let forced = self.tasks.forced();
+        let exchange = Exchange::new(from, run, destination, vetted, grants.opaque, forced);
         let listed = self.open.list(id, exchange);
         let rules = self.rules.load_full();
         let client = match self.identify(&rules, from) {
@@ -312,8 +313,7 @@ impl Authorizer {
                 connection: Arc::clone(connection),
                 grants,
                 generation: rules.generation,
-                limits: rules.limits.clone(),
-                tasks: self.tasks.clone(),
+                limits: Arc::clone(&rules.limits),
             })),
             Err(error) => {
                 tracing::error!(%error, "request refused: its decision cannot be recorded");

@@ -30,6 +30,7 @@ pub(super) struct Exchange {
     /// Whether its ClientHello carried Encrypted Client Hello.
     ech: AtomicBool,
     cause: OnceLock<Outcome>,
+    /// Falls with the drain's `forced` token.
     cut: CancellationToken,
 }
 
@@ -40,6 +41,7 @@ impl Exchange {
         destination: Destination,
         vetted: VettedAddrs,
         opaque: bool,
+        forced: &CancellationToken,
     ) -> Self {
         Self {
             from,
@@ -49,7 +51,7 @@ impl Exchange {
             opaque,
             ech: AtomicBool::new(false),
             cause: OnceLock::new(),
-            cut: CancellationToken::new(),
+            cut: forced.child_token(),
         }
     }
 
@@ -64,7 +66,7 @@ impl Exchange {
         (grants.opaque || !self.opaque) && (ech == EchMode::Allow || !hidden)
     }
 
-    /// Waits until the exchange is cut, and says why.
+    /// Waits until the exchange is cut, by itself or with all others, and says why.
     pub(super) async fn cut(&self) -> Outcome {
         self.cut.cancelled().await;
         self.cause.get().copied().unwrap_or(Outcome::Shutdown)

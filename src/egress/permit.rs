@@ -10,14 +10,13 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use super::{Client, Connection, open::Listed};
+use super::{Activity, Client, Connection, open::Listed};
 use crate::{
     audit::OpenExchange,
     config::Limits,
     destination::{Destination, VettedAddrs},
-    drain::Tasks,
     policy::{EchMode, Grants, Reason},
     protocol::Denial,
     record::{Closing, Id, Outcome, Via},
@@ -42,8 +41,7 @@ pub(super) struct Opened {
     pub(super) connection: Arc<Connection>,
     pub(super) grants: Arc<Grants>,
     pub(super) generation: u64,
-    pub(super) limits: Limits,
-    pub(super) tasks: Tasks,
+    pub(super) limits: Arc<Limits>,
 }
 
 /// What the closing record will say.
@@ -167,11 +165,34 @@ impl Permit {
     /// Waits until the exchange must end: its run ended, policy changed, its life is over, or the
     /// drain's time is.
     pub async fn ended(&self) -> Outcome {
+        self.ended_by(|| None).await
+    }
+
+    /// As `ended`, and also ends once nothing has flowed for `limits.idle_timeout`.
+    pub async fn ended_or_idle(&self, activity: &Activity) -> Outcome {
+        let limit = self.opened.limits.idle_timeout;
+        self.ended_by(|| Some(activity.quiet_at(limit))).await
+    }
+
+    /// One clock for both ends in time: every open exchange holds what this needs.
+    async fn ended_by(&self, idle_at: impl Fn() -> Option<Instant>) -> Outcome {
         let life = self.since + self.opened.limits.lifetime;
+        let clock = async {
+            loop {
+                let (at, outcome) = match idle_at() {
+                    Some(idle) if idle < life => (idle, Outcome::Idle),
+                    _ => (life, Outcome::Lifetime),
+                };
+                if Instant::now() >= at {
+                    return outcome;
+                }
+                sleep_until(at).await;
+            }
+        };
         tokio::select! {
+            biased;
             outcome = self.opened.listed.cut() => outcome,
-            () = tokio::time::sleep_until(life) => Outcome::Lifetime,
-            () = self.opened.tasks.forced().cancelled() => Outcome::Shutdown,
+            outcome = clock => outcome,
         }
     }
 

@@ -1,6 +1,10 @@
 //! Copies both ways until both sides are done, something ends the exchange, or nothing flows.
 
-use std::{future::poll_fn, io::ErrorKind};
+use std::{
+    future::poll_fn,
+    io::ErrorKind,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use tokio::{
     io::AsyncWriteExt,
@@ -60,8 +64,7 @@ pub async fn relay(mut tunnel: Box<Tunnel>) {
     let outcome = tokio::select! {
         // In this order: a busy tunnel uses up its turn, and the clocks would never have theirs.
         biased;
-        outcome = permit.ended() => outcome,
-        () = activity.quiet_for(permit.limits().idle_timeout) => Outcome::Idle,
+        outcome = permit.ended_or_idle(&activity) => outcome,
         outcome = copying => outcome,
     };
     end(*tunnel, outcome);
@@ -107,17 +110,20 @@ async fn copy(
 ) -> Outcome {
     let (client_read, client_received, client_write) = client.split();
     let (upstream_read, upstream_received, upstream_write) = upstream.split();
+    let one_ended = &AtomicBool::new(false);
     let up = Flow {
         from: client_read,
         received: client_received,
         to: upstream_write,
         activity,
+        one_ended,
     };
     let down = Flow {
         from: upstream_read,
         received: upstream_received,
         to: client_write,
         activity,
+        one_ended,
     };
     let up = async {
         let copied = up.run(count_up).await;
@@ -151,6 +157,8 @@ struct Flow<'a> {
     received: &'a mut Received,
     to: WriteHalf<'a>,
     activity: &'a Activity,
+    /// Set by the direction that ends first.
+    one_ended: &'a AtomicBool,
 }
 
 /// Why a direction ended before its end.
@@ -202,6 +210,10 @@ impl Flow<'_> {
             self.received.consume(length);
         }
         self.activity.touch();
+        if self.one_ended.swap(true, Ordering::Relaxed) {
+            // Both connections are closed next, which says the same.
+            return Ok(());
+        }
         self.to.shutdown().await.map_err(|_| Broken::Sink)
     }
 

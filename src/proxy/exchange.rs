@@ -91,8 +91,10 @@ impl<'a> Exchange<'a> {
             // In this order: a busy exchange uses up its turn, and the clocks would never have
             // theirs.
             biased;
-            outcome = self.judged.permit.ended() => Err(Stop::quietly(outcome)),
-            () = self.activity.quiet_for(self.judged.permit.limits().idle_timeout) => Err(self.idle()),
+            outcome = self.judged.permit.ended_or_idle(&self.activity) => Err(match outcome {
+                Outcome::Idle => self.idle(),
+                outcome => Stop::quietly(outcome),
+            }),
             ended = flowing => ended,
         };
         ended.map_err(|stop| Failed {
