@@ -155,6 +155,8 @@ impl App {
             path
         });
         admin.health.set_bound(listeners.bound);
+        let (audit, stopping) = (Arc::clone(authorizer.audit()), tasks.stopping().clone());
+        tasks.spawn(async move { audit.hold_closes(&stopping).await });
 
         let mut tick = tokio::time::interval(TICK);
         loop {

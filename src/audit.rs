@@ -19,10 +19,12 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use serde::Serialize;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
+use tokio_util::sync::CancellationToken;
 
 pub use self::{exchange::OpenExchange, metrics::Metrics};
 use self::{
@@ -36,6 +38,9 @@ use crate::{
     record::{DecisionRecord, DnsRecord, Id, Line, Link, Notice, Outcome, Tally, encode},
 };
 
+/// How long a closing record waits for the next line.
+const HELD: Duration = Duration::from_millis(2);
+
 /// Bytes of an ordinary line.
 const LINE: usize = 512;
 
@@ -45,6 +50,8 @@ pub struct AuditLog {
     /// As the journal was left, so that folding an event away takes no second lock.
     failing: AtomicBool,
     fold: Mutex<Fold>,
+    /// Told when a closing record begins to wait.
+    held: Notify,
     since: Instant,
     ids: Arc<Ids>,
     metrics: Arc<Metrics>,
@@ -110,6 +117,7 @@ impl AuditLog {
             journal: Mutex::new(journal),
             failing: AtomicBool::new(false),
             fold: Mutex::new(Fold::new(denials_recorded_per_minute)),
+            held: Notify::new(),
             since: Instant::now(),
             ids,
             metrics,
@@ -211,6 +219,21 @@ impl AuditLog {
         }
     }
 
+    /// Lets closing records wait for up to `HELD`, so that most leave in one write with the next
+    /// decision, until `stopping`. A process that is killed meanwhile leaves exchanges without a
+    /// close, as if they had been open.
+    pub async fn hold_closes(&self, stopping: &CancellationToken) {
+        self.with_journal(|journal| journal.hold(true));
+        while let Some(()) = stopping.run_until_cancelled(self.held.notified()).await {
+            tokio::time::sleep(HELD).await;
+            self.with_journal(Journal::flush);
+        }
+        self.with_journal(|journal| {
+            journal.hold(false);
+            journal.flush();
+        });
+    }
+
     /// Where the chain stands now.
     pub fn head(&self) -> Head {
         self.with_journal(|journal| journal.head())
@@ -250,6 +273,12 @@ impl AuditLog {
                 Ok(()) => self.with_journal(|journal| journal.append_surely(line)),
                 Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
             }
+        }
+    }
+
+    fn append_close(&self, line: Vec<u8>) {
+        if self.with_journal(|journal| journal.append_close(line)) {
+            self.held.notify_one();
         }
     }
 

@@ -37,10 +37,10 @@ impl OpenExchange {
         let mut line = Vec::with_capacity(LINE);
         self.log.metrics.closed(closing);
         let encoded = encode::close(&mut line, &self.decision, closing);
-        self.log.with_journal(|journal| match encoded {
-            Ok(()) => journal.append_close(line),
+        match encoded {
+            Ok(()) => self.log.append_close(line),
             Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
-        });
+        }
     }
 }
 

@@ -5,8 +5,15 @@ use std::{collections::VecDeque, io, sync::Arc};
 
 use jiff::Timestamp;
 
-use super::{AuditError, Head, Metrics, ids::Ids, writer::Writer};
+use super::{
+    AuditError, Head, Metrics,
+    ids::Ids,
+    writer::{Unwritten, Writer},
+};
 use crate::record::encode;
+
+/// The most closes that wait for the next line.
+const MOST_HELD: usize = 64;
 
 /// The writer, and what waits for it.
 #[derive(Debug)]
@@ -15,8 +22,10 @@ pub(super) struct Journal {
     ids: Arc<Ids>,
     metrics: Arc<Metrics>,
     /// Encoded and stamped lines that must not be lost: closes, for which `open` has reserved
-    /// room, and the counts of one flush.
+    /// room, and the counts of one flush. They leave before or with the next line.
     waiting: VecDeque<Vec<u8>>,
+    /// Whether somebody calls `flush` soon after a close was held.
+    holds: bool,
     open: usize,
     gap: Option<Gap>,
 }
@@ -36,6 +45,7 @@ impl Journal {
             ids,
             metrics,
             waiting: VecDeque::new(),
+            holds: false,
             open: 0,
             gap: None,
         }
@@ -46,8 +56,14 @@ impl Journal {
         self.gap.is_some()
     }
 
+    /// Whether closes may wait for the next line or `flush`.
+    pub(super) fn hold(&mut self, holds: bool) {
+        self.holds = holds;
+    }
+
     /// Where the chain stands: the link of the last line that is written.
-    pub(super) fn head(&self) -> Head {
+    pub(super) fn head(&mut self) -> Head {
+        self.flush();
         Head {
             head: self.writer.head(),
             file: self.writer.files().next(),
@@ -59,8 +75,7 @@ impl Journal {
         self.require()?;
         let now = Timestamp::now();
         encode::stamp(line, now);
-        self.writer.write(line).map_err(|source| {
-            self.fail(now, &source);
+        self.write(now, Some(line)).map_err(|source| {
             self.missed();
             self.error(source)
         })
@@ -79,24 +94,54 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the closing line of an exchange, now or later.
-    pub(super) fn append_close(&mut self, line: Vec<u8>) {
+    /// Writes the closing line of an exchange, now or later. Gives whether it is the first of
+    /// those that wait for `flush`.
+    pub(super) fn append_close(&mut self, mut line: Vec<u8>) -> bool {
         self.open = self.open.saturating_sub(1);
+        if self.holds && !self.is_failing() && self.waiting.len() < MOST_HELD {
+            encode::stamp(&mut line, Timestamp::now());
+            self.waiting.push_back(line);
+            return self.waiting.len() == 1;
+        }
         self.append_surely(line);
+        false
     }
 
     /// Writes a line that nobody can refuse, now or later.
     pub(super) fn append_surely(&mut self, mut line: Vec<u8>) {
-        let now = Timestamp::now();
-        encode::stamp(&mut line, now);
-        if self.recover().is_ok() {
-            match self.writer.write(&mut line) {
-                Ok(()) => return,
-                Err(error) => self.fail(now, &error),
+        encode::stamp(&mut line, Timestamp::now());
+        let writable = self.recover().is_ok();
+        self.waiting.push_back(line);
+        if writable {
+            self.flush();
+        } else {
+            self.metrics.waiting(self.waiting.len());
+        }
+    }
+
+    /// Writes what was held. Where the log cannot be written it waits on, for `recover`.
+    pub(super) fn flush(&mut self) {
+        if !self.is_failing() && !self.waiting.is_empty() {
+            // That it failed is noted, and nobody's request depends on it.
+            self.write(Timestamp::now(), None).unwrap_or_default();
+        }
+    }
+
+    /// Writes what was held and then `line`, at once.
+    fn write(&mut self, now: Timestamp, line: Option<&mut [u8]>) -> io::Result<()> {
+        let held = self.waiting.iter_mut().map(Vec::as_mut_slice);
+        match self.writer.write(held.chain(line)) {
+            Ok(()) => {
+                self.waiting.clear();
+                Ok(())
+            }
+            Err(Unwritten { whole, source }) => {
+                self.waiting.drain(..whole.min(self.waiting.len()));
+                self.metrics.waiting(self.waiting.len());
+                self.fail(now, &source);
+                Err(source)
             }
         }
-        self.waiting.push_back(line);
-        self.metrics.waiting(self.waiting.len());
     }
 
     /// Sees to it that the file is still there, and writes what waits.
@@ -106,6 +151,7 @@ impl Journal {
         {
             self.fail(Timestamp::now(), &error);
         }
+        self.flush();
         self.recover()
     }
 
@@ -133,14 +179,16 @@ impl Journal {
     fn write_waiting(&mut self, gap: Gap) -> io::Result<()> {
         self.writer.verify()?;
         while let Some(line) = self.waiting.front_mut() {
-            self.writer.write(line)?;
+            let line = [line.as_mut_slice()];
+            self.writer.write(line).map_err(|error| error.source)?;
             self.waiting.pop_front();
             self.metrics.waiting(self.waiting.len());
         }
         let mut line = Vec::new();
         encode::gap(&mut line, self.ids.next(), gap.since, gap.missed)?;
         encode::stamp(&mut line, Timestamp::now());
-        self.writer.write(&mut line)
+        let line = [line.as_mut_slice()];
+        self.writer.write(line).map_err(|error| error.source)
     }
 
     fn fail(&mut self, now: Timestamp, error: &io::Error) {

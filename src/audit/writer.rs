@@ -1,5 +1,5 @@
-//! The file under the log. A line is one write(2), newline included, so that another reader never
-//! sees half of one and a line that did not fit leaves nothing behind.
+//! The file under the log. A line goes in one write(2), newline included, alone or with others, so
+//! that another reader never sees half of one and a line that did not fit leaves nothing behind.
 //!
 //! Written means that write(2) has returned: the record survives a crash of this process, not a
 //! loss of power, because nothing waits for the disk.
@@ -11,6 +11,7 @@ mod rotation;
 use std::{
     fs::File,
     io::{self, ErrorKind},
+    mem,
     os::{
         fd::AsFd,
         unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _},
@@ -38,6 +39,8 @@ pub(super) struct Writer {
     file: File,
     /// The link of the last line, which the next one names.
     head: Link,
+    /// Lines on their way, kept for its room.
+    batch: Vec<u8>,
     /// The beginning of a line, at the end of the file, whose rest could not be written.
     torn: Vec<u8>,
     /// None on a stream: standard output, or a character device.
@@ -57,6 +60,15 @@ struct LogFile {
     /// A file of its own is locked, and not the log: it stays the same across a rotation, so that
     /// there is no moment in which another process finds an unlocked log under our path.
     _lock: File,
+}
+
+/// A write that failed.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    /// The number of lines, from the first, that are in the log for all that.
+    pub(super) whole: usize,
+    /// What the kernel says.
+    pub(super) source: io::Error,
 }
 
 /// After a rotation that failed, the growth at which it is tried again.
@@ -105,6 +117,7 @@ impl Writer {
             name,
             file,
             head: Link::FIRST,
+            batch: Vec::new(),
             torn: Vec::new(),
             log: Some(log),
             metrics,
@@ -121,6 +134,7 @@ impl Writer {
             name,
             file,
             head: Link::FIRST,
+            batch: Vec::new(),
             torn: Vec::new(),
             log: None,
             metrics,
@@ -147,27 +161,54 @@ impl Writer {
         current.chain(self.log.iter().flat_map(rotated))
     }
 
-    /// Writes one line, bound to the one before it; on failure nothing of it stays, or what stays
-    /// is ended before the next.
-    pub(super) fn write(&mut self, line: &mut [u8]) -> io::Result<()> {
-        self.mend()?;
-        self.rotate_before(line);
-        encode::bind(line, &self.head);
-        match write_whole(&self.file, line) {
+    /// Writes lines in one write(2), each bound to the one before it. On failure nothing stays of
+    /// those that are not whole, or what stays is ended before the next.
+    pub(super) fn write<'l>(
+        &mut self,
+        lines: impl IntoIterator<Item = &'l mut [u8]>,
+    ) -> Result<(), Unwritten> {
+        self.mend()
+            .map_err(|source| Unwritten { whole: 0, source })?;
+        let mut batch = mem::take(&mut self.batch);
+        batch.clear();
+        let mut head = self.head;
+        for line in lines {
+            encode::bind(line, &head);
+            head = head.then(line.strip_suffix(b"\n").unwrap_or(line));
+            batch.extend_from_slice(line);
+        }
+        self.rotate_before(&batch);
+        let written = match write_whole(&self.file, &batch) {
             Ok(()) => {
-                self.grow(line);
-                self.head = self.head.then(line.strip_suffix(b"\n").unwrap_or(line));
+                self.grow(&batch);
+                self.head = head;
                 Ok(())
             }
-            Err((written, error)) => {
-                line.get(..written)
-                    .unwrap_or(line)
-                    .clone_into(&mut self.torn);
+            Err((written, source)) => {
+                let whole = self.take_in(batch.get(..written).unwrap_or(&batch));
                 // If this fails too, the next write begins with it.
                 self.mend().unwrap_or_default();
-                Err(error)
+                Err(Unwritten { whole, source })
+            }
+        };
+        self.batch = batch;
+        written
+    }
+
+    /// Takes in what a failed write left in the file, and gives the number of whole lines.
+    fn take_in(&mut self, written: &[u8]) -> usize {
+        let mut whole = 0;
+        for line in written.split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"\n") {
+                Some(text) => {
+                    self.grow(line);
+                    self.head = self.head.then(text);
+                    whole += 1;
+                }
+                None => line.clone_into(&mut self.torn),
             }
         }
+        whole
     }
 
     /// Sees to it that the path still leads to our file: a log that was moved or removed by

@@ -35,7 +35,7 @@ fn a_log_is_appended_to_and_only_its_owner_may_read_it() {
     for line in ["one\n", "two\n"] {
         open(&path, 100, 1)
             .unwrap()
-            .write(&mut line.as_bytes().to_vec())
+            .write([&mut line.as_bytes().to_vec()[..]])
             .unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
@@ -51,7 +51,7 @@ fn a_second_process_is_refused_also_after_a_rotation() {
     for _ in 0..3 {
         let second = open(&path, 6, 1).unwrap_err();
         assert!(matches!(second, AuditError::Locked(_)), "{second}");
-        writer.write(&mut b"line\n".to_vec()).unwrap();
+        writer.write([&mut b"line\n".to_vec()[..]]).unwrap();
     }
     drop(writer);
     open(&path, 6, 1).unwrap();
@@ -93,7 +93,7 @@ fn rotation_keeps_as_many_files_as_it_should_and_loses_no_line() {
         let mut writer = open(&path, 10, keep).unwrap();
         for number in 0..10 {
             writer
-                .write(&mut format!("{number:04}\n").into_bytes())
+                .write([&mut format!("{number:04}\n").into_bytes()[..]])
                 .unwrap();
         }
         assert_eq!(names(&folder), expected);
@@ -115,8 +115,8 @@ fn a_rotated_log_keeps_its_mode_and_an_endless_line_its_file() {
     // Readable by a group, if the operator wants it so; a umask takes no bit of this mode.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o440)).unwrap();
     let long = format!("{}\n", "x".repeat(100));
-    writer.write(&mut long.clone().into_bytes()).unwrap();
-    writer.write(&mut b"next\n".to_vec()).unwrap();
+    writer.write([&mut long.clone().into_bytes()[..]]).unwrap();
+    writer.write([&mut b"next\n".to_vec()[..]]).unwrap();
     assert_eq!(fs::read_to_string(suffixed(&path, "1")).unwrap(), long);
     let mode = path.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o440);
@@ -130,14 +130,14 @@ fn a_rotation_that_fails_loses_nothing_and_is_tried_again() {
     fs::create_dir_all(suffixed(&path, "1").join("inside")).unwrap();
     let mut writer = open(&path, 10, 1).unwrap();
     for _ in 0..4 {
-        writer.write(&mut b"line\n".to_vec()).unwrap();
+        writer.write([&mut b"line\n".to_vec()[..]]).unwrap();
     }
     assert_eq!(fs::read_to_string(&path).unwrap(), "line\n".repeat(4));
     fs::remove_dir_all(suffixed(&path, "1")).unwrap();
-    writer.write(&mut b"line\n".to_vec()).unwrap();
+    writer.write([&mut b"line\n".to_vec()[..]]).unwrap();
     assert_eq!(names(&folder), ["log", "log.lock", "log.new"]);
     let mut long = vec![b'x'; usize::try_from(ROTATION_RETRY).unwrap()];
-    writer.write(&mut long).unwrap();
+    writer.write([&mut long[..]]).unwrap();
     assert_eq!(fs::read(&path).unwrap(), long);
     let old = fs::read_to_string(suffixed(&path, "1")).unwrap();
     assert_eq!(old, "line\n".repeat(5));
@@ -162,7 +162,7 @@ fn a_line_torn_by_a_crash_is_ended_before_the_next() {
         fs::write(&path, before).unwrap();
         open(&path, 100, 1)
             .unwrap()
-            .write(&mut b"next\n".to_vec())
+            .write([&mut b"next\n".to_vec()[..]])
             .unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), after);
     }
@@ -173,11 +173,11 @@ fn a_line_of_which_only_a_part_fits_leaves_nothing_behind() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("log");
     let mut writer = open(&path, 100, 1).unwrap();
-    writer.write(&mut b"whole\n".to_vec()).unwrap();
+    writer.write([&mut b"whole\n".to_vec()[..]]).unwrap();
     // What a short write leaves: bytes in the file, and their number.
     (&writer.file).write_all(b"{\"sch").unwrap();
     writer.torn = b"{\"sch".to_vec();
-    writer.write(&mut b"next\n".to_vec()).unwrap();
+    writer.write([&mut b"next\n".to_vec()[..]]).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "whole\nnext\n");
 }
 
@@ -188,7 +188,7 @@ fn a_torn_line_of_a_stream_is_ended() {
     let mut writer = Writer::stream("pipe".into(), file, Arc::default());
     (&writer.file).write_all(b"{\"sch").unwrap();
     writer.torn = b"{\"sch".to_vec();
-    writer.write(&mut b"next\n".to_vec()).unwrap();
+    writer.write([&mut b"next\n".to_vec()[..]]).unwrap();
     drop(writer);
     let text = io::read_to_string(&mut reader).unwrap();
     assert_eq!(text, "{\"sch\nnext\n");
@@ -206,8 +206,8 @@ fn a_full_disk_and_a_closed_pipe_are_errors() {
         (pipe, ErrorKind::BrokenPipe),
     ] {
         for _ in 0..2 {
-            let error = writer.write(&mut b"line\n".to_vec()).unwrap_err();
-            assert_eq!(error.kind(), expected);
+            let error = writer.write([&mut b"line\n".to_vec()[..]]).unwrap_err();
+            assert_eq!((error.whole, error.source.kind()), (0, expected));
             assert_eq!(writer.torn, b"");
         }
     }
@@ -222,13 +222,18 @@ fn a_pipe_that_takes_only_a_part_is_an_error_and_then_goes_on() {
     let mut writer = Writer::stream("pipe".into(), file, Arc::default());
     let mut long = vec![b'x'; 1 << 20];
     long.push(b'\n');
-    let error = writer.write(&mut long).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::WouldBlock);
+    let mut first = b"first\n".to_vec();
+    let error = writer.write([&mut first[..], &mut long]).unwrap_err();
+    assert_eq!(
+        (error.whole, error.source.kind()),
+        (1, ErrorKind::WouldBlock)
+    );
+    assert_eq!(writer.head(), Link::FIRST.then(b"first"));
     let torn = writer.torn.len();
     assert!((1..long.len()).contains(&torn), "{torn}");
-    let mut taken = vec![0; torn];
+    let mut taken = vec![0; first.len() + torn];
     io::Read::read_exact(&mut reader, &mut taken).unwrap();
-    writer.write(&mut b"next\n".to_vec()).unwrap();
+    writer.write([&mut b"next\n".to_vec()[..]]).unwrap();
     drop(writer);
     assert_eq!(io::read_to_string(&mut reader).unwrap(), "\nnext\n");
 }
@@ -238,12 +243,12 @@ fn a_log_moved_away_by_another_hand_is_opened_anew() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("log");
     let mut writer = open(&path, 100, 1).unwrap();
-    writer.write(&mut b"old\n".to_vec()).unwrap();
+    writer.write([&mut b"old\n".to_vec()[..]]).unwrap();
     writer.verify().unwrap();
     let moved = folder.path().join("moved");
     fs::rename(&path, &moved).unwrap();
     writer.verify().unwrap();
-    writer.write(&mut b"new\n".to_vec()).unwrap();
+    writer.write([&mut b"new\n".to_vec()[..]]).unwrap();
     assert_eq!(fs::read_to_string(moved).unwrap(), "old\n");
     assert_eq!(fs::read_to_string(&path).unwrap(), "new\n");
     fs::remove_file(&path).unwrap();

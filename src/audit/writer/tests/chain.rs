@@ -11,7 +11,7 @@ fn record(number: u128) -> Vec<u8> {
 
 fn write(writer: &mut Writer, numbers: std::ops::Range<u128>) {
     for number in numbers {
-        writer.write(&mut record(number)).unwrap();
+        writer.write([&mut record(number)[..]]).unwrap();
     }
 }
 
@@ -117,7 +117,7 @@ fn a_line_that_failed_is_not_in_the_chain_unless_something_of_it_stays() {
     );
 
     let mut full = open(Path::new("/dev/full"), 100, 1).unwrap();
-    full.write(&mut record(0)).unwrap_err();
+    full.write([&mut record(0)[..]]).unwrap_err();
     assert_eq!(full.head(), Link::FIRST);
 }
 
