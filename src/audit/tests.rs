@@ -185,10 +185,10 @@ fn held_closes_outlast_a_full_disk() {
     let (_folder, path) = folder();
     let log = open(&path).unwrap();
     two_held(&log);
-    let good = fill(&log);
+    let full = FullDisk::under(&log);
     log.with_journal(Journal::flush);
     assert!(!log.is_writable());
-    drop(log.with_journal(|journal| journal.swap(good)));
+    drop(full);
     assert!(log.is_writable());
     let expected = ["decision", "close", "decision", "close", "gap"];
     assert_eq!(events(&path), expected);
