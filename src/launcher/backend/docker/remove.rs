@@ -187,22 +187,25 @@ fn object(
     })
 }
 
-/// Removes until it is gone, and says whether it was there: an engine refuses while something is
-/// still in use, or while another removal of it goes on.
+/// Removes until it is gone, and says whether it was there and nobody else removed it: an engine
+/// refuses while something is still in use, or while another removal of it goes on.
 async fn persist<F>(mut removal: impl FnMut() -> F) -> Result<bool, CallError>
 where
     F: Future<Output = Result<(), bollard::errors::Error>>,
 {
     let limit = Instant::now() + LIMIT;
-    let mut tries = 0;
+    let mut refused = false;
+    // Of two that reap the same orphan one says so, and records it.
+    let mut is_anothers = false;
     loop {
-        tries += 1;
         match call(removal()).await {
             Ok(()) => return Ok(true),
             Err(error) if error.is_missing() || error.says("is not connected") => {
-                return Ok(tries > 1);
+                return Ok(refused && !is_anothers);
             }
-            Err(CallError::Answer { .. }) if Instant::now() < limit => {
+            Err(error @ CallError::Answer { .. }) if Instant::now() < limit => {
+                refused = true;
+                is_anothers |= error.says("already in progress");
                 tokio::time::sleep(RETRY).await;
             }
             Err(error) => return Err(error),
@@ -251,6 +254,13 @@ mod tests {
             ),
             (
                 vec![in_use(), in_use(), refusal(404, "no such container")],
+                Ok(false),
+            ),
+            (
+                vec![
+                    refusal(500, "device or resource busy"),
+                    refusal(404, "no such container"),
+                ],
                 Ok(true),
             ),
             (vec![in_use(), Ok(())], Ok(true)),
