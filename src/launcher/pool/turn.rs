@@ -14,7 +14,20 @@ use crate::launcher::Settings;
 /// Nobody else changes the pool while this is held, also when its holder is killed.
 #[derive(Debug)]
 pub struct Turn {
-    _file: File,
+    _lock: Lock,
+}
+
+/// A file that is locked.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Not by its end alone: a process that is just being started has the file open too.
+    fn drop(&mut self) {
+        if let Err(error) = flock(&self.0, FlockOperation::Unlock) {
+            tracing::debug!(%error, "a lock ends with its file");
+        }
+    }
 }
 
 impl Turn {
@@ -27,7 +40,7 @@ impl Turn {
         on_a_thread(move || {
             let file = open(path)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            Ok(Self { _file: file })
+            Ok(Self { _lock: Lock(file) })
         })
         .await
     }
@@ -42,6 +55,7 @@ impl Turn {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             taken => taken?,
         }
+        let waiting = Lock(waiting);
         let turn = Self::wait(settings).await?;
         // Whoever comes from now on may see what this one does not.
         drop(waiting);
