@@ -236,7 +236,7 @@ impl AuditLog {
 
     /// Where the chain stands now.
     pub fn head(&self) -> Head {
-        self.with_journal(|journal| journal.head())
+        self.with_journal(Journal::head)
     }
 
     /// The counters, derived from the records.

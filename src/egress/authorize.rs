@@ -272,7 +272,8 @@ impl Authorizer {
         let grants = Arc::clone(&verdict.grants);
         let run = judged.subject.run.clone();
         let forced = self.tasks.forced();
-        let exchange = Exchange::new(from, run, destination, vetted, grants.opaque, forced);
+        let to = (destination, vetted);
+        let exchange = Exchange::new(from, run, to, grants.opaque, forced);
         let listed = self.open.list(id, exchange);
         let rules = self.rules.load_full();
         let client = match self.identify(&rules, from) {

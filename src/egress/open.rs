@@ -38,8 +38,7 @@ impl Exchange {
     pub(super) fn new(
         from: Endpoint,
         run: Option<RunId>,
-        destination: Destination,
-        vetted: VettedAddrs,
+        (destination, vetted): (Destination, VettedAddrs),
         opaque: bool,
         forced: &CancellationToken,
     ) -> Self {
