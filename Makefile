@@ -50,9 +50,9 @@ engine-stop:    ## stop the engine that `make engine` started
 integration:    ## the real binary, driven by raw bytes and real clients
 	cargo test --locked --test integration
 	# In a network namespace of its own it may add addresses and routes; as root.
-	unshare --net cargo test --locked --offline --lib -- --ignored a_change_is_seen
+	unshare --net cargo test --locked --offline --lib -- --ignored a_change_is_seen | tee /dev/stderr | grep ' [1-9][0-9]* passed' >/dev/null
 	# In a mount namespace of its own it may mount; as root.
-	unshare --mount cargo test --locked --offline --lib -- --ignored mounted_inputs
+	unshare --mount cargo test --locked --offline --lib -- --ignored mounted_inputs | tee /dev/stderr | grep ' [1-9][0-9]* passed' >/dev/null
 
 sandbox: engine image ## containers on a real engine; fails where none can be had
 	scripts/debian-root eclusa-debian-root

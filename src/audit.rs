@@ -219,8 +219,8 @@ impl AuditLog {
         }
     }
 
-    /// Lets closing records wait for up to `HELD`, so that most leave in one write with the next
-    /// decision, until `stopping`. A process that is killed meanwhile leaves exchanges without a
+    /// Lets closing records wait for `HELD`, so that most leave in one write with the next decision,
+    /// until `stopping`; one that refuses does not wait. A process that is killed meanwhile leaves exchanges without a
     /// close, as if they had been open.
     pub async fn hold_closes(&self, stopping: &CancellationToken) {
         self.with_journal(|journal| journal.hold(true));
@@ -276,8 +276,13 @@ impl AuditLog {
         }
     }
 
+    /// Writes a close that refuses: before the client is told, as every refusal.
+    fn append_refusal(&self, line: Vec<u8>) {
+        self.with_journal(|journal| journal.append_close(line));
+    }
+
     fn append_close(&self, line: Vec<u8>) {
-        if self.with_journal(|journal| journal.append_close(line)) {
+        if self.with_journal(|journal| journal.hold_close(line)) {
             self.held.notify_one();
         }
     }

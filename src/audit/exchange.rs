@@ -38,6 +38,7 @@ impl OpenExchange {
         self.log.metrics.closed(closing);
         let encoded = encode::close(&mut line, &self.decision, closing);
         match encoded {
+            Ok(()) if closing.reason.is_some() => self.log.append_refusal(line),
             Ok(()) => self.log.append_close(line),
             Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
         }

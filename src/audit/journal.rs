@@ -56,9 +56,10 @@ impl Journal {
         self.gap.is_some()
     }
 
-    /// Whether closes may wait for the next line or `flush`.
+    /// Whether closes may wait for the next line or `flush`; never on a stream, where several lines
+    /// at once may be more than a pipe takes whole.
     pub(super) fn hold(&mut self, holds: bool) {
-        self.holds = holds;
+        self.holds = holds && self.writer.is_file();
     }
 
     /// Where the chain stands: the link of the last line that is written.
@@ -94,17 +95,23 @@ impl Journal {
         Ok(())
     }
 
-    /// Writes the closing line of an exchange, now or later. Gives whether it is the first of
-    /// those that wait for `flush`.
-    pub(super) fn append_close(&mut self, mut line: Vec<u8>) -> bool {
+    /// Writes the closing line of an exchange, at once where the log can be written.
+    pub(super) fn append_close(&mut self, line: Vec<u8>) {
         self.open = self.open.saturating_sub(1);
-        if self.holds && !self.is_failing() && self.waiting.len() < MOST_HELD {
-            encode::stamp(&mut line, Timestamp::now());
-            self.waiting.push_back(line);
-            return self.waiting.len() == 1;
-        }
         self.append_surely(line);
-        false
+    }
+
+    /// Lets the closing line of an exchange wait, where it may. Gives whether it is the first that
+    /// waits for `flush`.
+    pub(super) fn hold_close(&mut self, mut line: Vec<u8>) -> bool {
+        if !self.holds || self.is_failing() || self.waiting.len() >= MOST_HELD {
+            self.append_close(line);
+            return false;
+        }
+        self.open = self.open.saturating_sub(1);
+        encode::stamp(&mut line, Timestamp::now());
+        self.waiting.push_back(line);
+        self.waiting.len() == 1
     }
 
     /// Writes a line that nobody can refuse, now or later.

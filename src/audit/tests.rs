@@ -170,6 +170,22 @@ fn a_held_close_leaves_before_the_next_line_and_with_a_flush() {
 }
 
 #[test]
+fn a_close_that_refuses_is_not_held() {
+    let (_folder, path) = folder();
+    let log = open(&path).unwrap();
+    two_held(&log);
+    let mut exchange = log.open_exchange(decision(&log, Decision::Allow)).unwrap();
+    exchange.close(&Closing {
+        reason: Some(Reason::ConnectFailed),
+        ..closing(Outcome::Refused)
+    });
+    let expected = [
+        "decision", "close", "decision", "close", "decision", "close",
+    ];
+    assert_eq!(events(&path), expected);
+}
+
+#[test]
 fn no_more_than_a_few_closes_are_held() {
     let (_folder, path) = folder();
     let log = open(&path).unwrap();

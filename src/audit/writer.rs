@@ -146,6 +146,11 @@ impl Writer {
         &self.name
     }
 
+    /// Whether it is a regular file.
+    pub(super) fn is_file(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// The link of the last line.
     pub(super) fn head(&self) -> Link {
         self.head

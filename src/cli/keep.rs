@@ -44,25 +44,19 @@ pub(crate) fn run(args: &KeepArgs, environment: &Environment) -> anyhow::Result<
 pub(super) fn leave_behind(args: &KeepArgs) -> io::Result<()> {
     let mut keep = Command::new(engine::OWN_BINARY);
     keep.arg("keep");
-    for (option, value) in [
-        ("--config", args.config.as_deref().map(std::path::absolute)),
-        (
-            "--admin",
-            args.engine.admin.as_deref().map(std::path::absolute),
-        ),
-    ] {
+    for (option, value) in [("--config", &args.config), ("--admin", &args.engine.admin)] {
         if let Some(value) = value {
-            keep.arg(option).arg(value?);
+            keep.arg(option).arg(value);
         }
     }
     if let Some(host) = &args.engine.host {
         keep.arg("--host").arg(host);
     }
-    // Nothing of ours is kept open by it, so that nobody waits for it who waits for us.
+    // It keeps none of our streams open, so that nobody waits for it who waits for us. Its folder is
+    // ours: what the environment says of files may be relative.
     keep.stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    keep.current_dir("/");
     let started = keep.spawn()?;
     tracing::debug!(process = started.id(), "the pool is kept");
     Ok(())

@@ -98,7 +98,7 @@ where
                 for (meta, buffer) in arrived.iter().zip(&buffers).take(count) {
                     let datagrams = buffer.get(..meta.len).unwrap_or_default();
                     answer_all(&end, &answer, meta, datagrams);
-                    turn += meta.len.div_ceil(meta.stride.max(1));
+                    turn += datagrams_in(meta);
                     if turn >= TURN {
                         turn = 0;
                         yield_now().await;
@@ -149,11 +149,25 @@ where
     }
 }
 
+/// How many datagrams one buffer holds; an empty one has its part in a turn as well.
+fn datagrams_in(meta: &RecvMeta) -> usize {
+    meta.len.div_ceil(meta.stride.max(1)).max(1)
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[test]
+    fn every_datagram_counts() {
+        for (len, stride, expected) in [(0, 0, 1), (5, 5, 1), (11, 5, 3)] {
+            let mut meta = RecvMeta::default();
+            (meta.len, meta.stride) = (len, stride);
+            assert_eq!(datagrams_in(&meta), expected, "{len} {stride}");
+        }
+    }
 
     #[tokio::test]
     async fn a_flood_is_answered_in_turns() {
@@ -182,7 +196,9 @@ mod tests {
             most
         };
         let served = serve(end, answer, tasks.clone());
-        let (most, ()) = tokio::join!(waiting, served);
+        let both = async { tokio::join!(waiting, served) };
+        let both = tokio::time::timeout(Duration::from_secs(20), both).await;
+        let (most, ()) = both.unwrap();
         // Whoever waits may come before one turn and behind the next.
         assert!(most <= 2 * TURN, "{most} of {FLOOD} in one turn");
     }

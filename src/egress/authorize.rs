@@ -251,6 +251,19 @@ impl Authorizer {
         }
     }
 
+    /// The client as it is now, which must still be the one that was judged: its address may have
+    /// become another run's.
+    fn identify_again(
+        &self,
+        rules: &Rules,
+        from: Endpoint,
+        judged: &Client,
+    ) -> Result<Client, Reason> {
+        let client = self.identify(rules, from)?;
+        let is_same = client.subject.run == judged.subject.run;
+        is_same.then_some(client).ok_or(Reason::UnknownClient)
+    }
+
     /// Lists the exchange, makes sure that it is still allowed, and writes its opening record.
     ///
     /// Security: listed before it is checked again, so that a reload or the end of the run during
@@ -276,7 +289,7 @@ impl Authorizer {
         let exchange = Exchange::new(from, run, to, grants.opaque, forced);
         let listed = self.open.list(id, exchange);
         let rules = self.rules.load_full();
-        let client = match self.identify(&rules, from) {
+        let client = match self.identify_again(&rules, from, &judged) {
             Ok(client) => client,
             Err(reason) => {
                 return Err(self.refused(None, judged.subject, asked, Refusal::new(reason)));

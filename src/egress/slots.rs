@@ -92,12 +92,12 @@ impl SlotTable {
     }
 
     /// Gives a run an idle slot of a pool, the oldest, if `register` takes it with that slot's
-    /// addresses; a run that has one keeps it.
+    /// addresses; a run that has one keeps it. A slot whose addresses are somebody's is dropped.
     pub(super) fn claim(
         &self,
         pool: &Arc<str>,
         run: &RunId,
-        register: impl FnOnce(&Slot) -> Result<(), RegistrationError>,
+        register: impl Fn(&Slot) -> Result<(), RegistrationError>,
     ) -> Result<Slot, SlotError> {
         // Security: under one lock, so that of two runs one finds the slot gone.
         let mut table = self.lock();
@@ -105,13 +105,24 @@ impl SlotTable {
             register(slot)?;
             return Ok(slot.clone());
         }
-        let slot = table.idle.values().find(|slot| slot.pool == *pool);
-        let slot = slot.cloned();
-        let slot = slot.ok_or_else(|| SlotError::NoneIdle(Arc::clone(pool)))?;
-        register(&slot)?;
-        table.idle.remove(&slot.id);
-        table.claimed.insert(run.clone(), slot.clone());
-        Ok(slot)
+        loop {
+            let slot = table.idle.values().find(|slot| slot.pool == *pool);
+            let slot = slot.cloned();
+            let slot = slot.ok_or_else(|| SlotError::NoneIdle(Arc::clone(pool)))?;
+            match register(&slot) {
+                Err(
+                    RegistrationError::SourceTaken { .. } | RegistrationError::SourceConfigured(_),
+                ) => {
+                    table.idle.remove(&slot.id);
+                }
+                registered => {
+                    registered?;
+                    table.idle.remove(&slot.id);
+                    table.claimed.insert(run.clone(), slot.clone());
+                    return Ok(slot);
+                }
+            }
+        }
     }
 
     /// Forgets the slot of a run that was removed. It is not idle again.
@@ -163,9 +174,13 @@ mod tests {
         Slot {
             id: run(id),
             pool: pool.into(),
-            sources: vec![[10, 231, 0, last].into()],
+            sources: vec![slot_address(last)],
             listener: Some([10, 231, 0, 2].into()),
         }
+    }
+
+    fn slot_address(last: u8) -> IpAddr {
+        [10, 231, 0, last].into()
     }
 
     fn claim(table: &SlotTable, pool: &str, of: &str) -> Result<String, String> {
@@ -187,6 +202,23 @@ mod tests {
         table.release(&run("r1"));
         assert_eq!(claim(&table, "a", "r2"), gone);
         assert_eq!(table.all(), [(slot("s2", "b", 11), None)]);
+    }
+
+    #[test]
+    fn a_slot_whose_address_is_taken_is_dropped_and_the_next_is_given() {
+        let table = SlotTable::default();
+        table.offer(slot("s1", "a", 3)).unwrap();
+        table.offer(slot("s2", "a", 11)).unwrap();
+        let taken = |slot: &Slot| match &*slot.sources {
+            [source] if *source == slot_address(3) => Err(RegistrationError::SourceTaken {
+                source_address: *source,
+                holder: run("r0"),
+            }),
+            _ => Ok(()),
+        };
+        let given = table.claim(&"a".into(), &run("r1"), taken).unwrap();
+        assert_eq!(given.id, run("s2"));
+        assert_eq!(table.all(), [(given, Some(run("r1")))]);
     }
 
     #[test]

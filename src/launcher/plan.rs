@@ -58,12 +58,16 @@ impl Plan {
     pub fn volume_at(&self, target: &str) -> Option<&Volume> {
         let mounted = &self.keeper()?.volumes;
         let (name, _) = mounted.iter().find(|(_, at)| *at == target)?;
-        let own = match &self.network {
+        self.every_volume().find(|volume| volume.name == *name)
+    }
+
+    /// Its volumes, whoever made them.
+    pub fn every_volume(&self) -> impl Iterator<Item = &Volume> {
+        let of_slot = match &self.network {
             Network::Slot(slot) => Some(&slot.volume),
             Network::None | Network::Slice(_) | Network::Named { .. } => None,
         };
-        let mut all = self.volumes.iter().chain(own);
-        all.find(|volume| volume.name == *name)
+        self.volumes.iter().chain(of_slot)
     }
 }
 

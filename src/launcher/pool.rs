@@ -96,7 +96,7 @@ impl<'a, B: Backend> Pool<'a, B> {
             return Err(BackendError::Proxy("does not run".to_owned()).into());
         };
         remember(self.settings, &proxy, size).map_err(LaunchError::State)?;
-        self.bring_to(size, &proxy).await
+        self.bring_to(Some(size), &proxy).await
     }
 
     /// Replaces what runs have used since; nothing where there is no pool, or another waits already
@@ -111,22 +111,29 @@ impl<'a, B: Backend> Pool<'a, B> {
         };
         let proxy = self.backend.running_proxy().await?;
         match proxy.map(|proxy| (size(self.settings, &proxy), proxy)) {
-            Some((Some(size), proxy)) => self.bring_to(size, &proxy).await,
-            Some((None, _)) | None => Ok(Filled::default()),
+            // Nobody asked for slots at this proxy; what is left of them goes all the same.
+            Some((size, proxy)) => self.bring_to(size, &proxy).await,
+            None => Ok(Filled::default()),
         }
     }
 
-    async fn bring_to(&self, size: u32, proxy: &Proxy) -> Result<Filled, LaunchError> {
-        let size = usize::try_from(size).unwrap_or(usize::MAX);
+    /// Removes what is spent, and has `size` slots idle, or as many as there are. What cannot be
+    /// removed does not keep the others waiting.
+    async fn bring_to(&self, size: Option<u32>, proxy: &Proxy) -> Result<Filled, LaunchError> {
         // In this order: what is offered after the first answer is in the second.
         let objects = self.backend.objects().await?;
         let lines = self.offered(proxy).await?;
         let now = Timestamp::now();
         let found = survey(objects, &lines, &self.settings.owner, now);
+        let size = size.map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+        let size = size.unwrap_or(found.idle.len());
         let mut filled = Filled::default();
+        let mut failure = None;
         for spent in &found.spent {
-            self.clear(spent, proxy).await?;
-            filled.removed += 1;
+            match self.clear(spent, proxy).await {
+                Ok(()) => filled.removed += 1,
+                Err(error) => failure = failure.or(Some(error)),
+            }
         }
         let mut idle = found.idle;
         while idle.len() > size {
@@ -143,7 +150,7 @@ impl<'a, B: Backend> Pool<'a, B> {
             filled.idle += 1;
             filled.made += 1;
         }
-        Ok(filled)
+        failure.map_or(Ok(filled), Err)
     }
 
     /// Makes a slot and offers it.

@@ -419,6 +419,7 @@ fn a_web_socket_works_in_the_clear_and_only_after_the_origin_agreed() {
     let code = include_str!("clients/websocket.py");
     let printed = site.succeed("python3", &["-c", code, &address.to_string()]);
     assert_eq!(printed, "echo: hello\n");
-    let closes = site.world.proxy.events("close");
-    assert_eq!(closes[0]["status"], 101, "{closes:#?}");
+    let is_close = |line: &Value| line["event"] == "close";
+    let close = site.world.proxy.await_event("its close", is_close);
+    assert_eq!(close["status"], 101, "{close:#?}");
 }

@@ -34,7 +34,7 @@ use self::{
 const TURNS: usize = 8;
 
 /// How long the kernel, whose clock does not stand still, may take to pass something on.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 thread_local! {
     static STAGE: OnceCell<(Runtime, World)> = const { OnceCell::new() };

@@ -4,13 +4,13 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
     time::Duration,
 };
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    task::spawn_blocking,
 };
 
 use super::*;
@@ -302,13 +302,13 @@ async fn bulk_is_moved_in_turns() {
     let moved = Arc::clone(&relayed.up);
     let peers = async |client: TcpStream, origin: TcpStream| {
         let (mut client, mut origin) = (blocking(client), blocking(origin));
-        let sending = thread::spawn(move || {
+        let sending = spawn_blocking(move || {
             let piece = vec![b'x'; 1 << 20];
             for _ in 0..LENGTH >> 20 {
                 client.write_all(&piece).unwrap();
             }
         });
-        let receiving = thread::spawn(move || {
+        let receiving = spawn_blocking(move || {
             let mut buffer = vec![0; 1 << 20];
             while origin.read(&mut buffer).unwrap() > 0 {}
         });
@@ -319,8 +319,8 @@ async fn bulk_is_moved_in_turns() {
             most = most.max(now - seen);
             seen = now;
         }
-        sending.join().unwrap();
-        receiving.join().unwrap();
+        sending.await.unwrap();
+        receiving.await.unwrap();
         let bound = 4 * u64::try_from(TURN).unwrap();
         assert!(most <= bound, "{most} bytes in one turn");
     };

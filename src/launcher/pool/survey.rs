@@ -9,6 +9,7 @@ use crate::{
     launcher::{
         backend::Object,
         plan::{Labels, Owner},
+        pool::name,
         sweep::is_orphan,
     },
     record::RunId,
@@ -57,7 +58,22 @@ pub(super) fn survey(
             used.extend(labels.slot);
         }
     }
-    let mut survey = Survey::default();
+    let pool = name(owner);
+    let gone = lines.iter().filter(|line| {
+        let has =
+            |slots: &dyn Fn(&RunId) -> bool| RunId::parse(&line.slot).is_ok_and(|id| slots(&id));
+        let is_there = has(&|slot| slots.contains_key(slot) || used.contains(slot));
+        *line.of.pool == *pool && line.ended && !is_there
+    });
+    // A removal that was cut short behind the last object.
+    let gone = gone.map(|line| Spent {
+        objects: Vec::new(),
+        run: line.run.clone(),
+    });
+    let mut survey = Survey {
+        idle: Vec::new(),
+        spent: gone.collect(),
+    };
     for (slot, parts) in slots {
         let is_ours = parts.iter().all(|(_, labels)| labels.owner == *owner);
         if !is_ours || used.contains(&slot) {
@@ -212,6 +228,23 @@ mod tests {
         ];
         let (idle, spent) = sorted(objects, &[line("s1", Some("r1"), true)]);
         assert!(idle.is_empty() && spent.is_empty(), "{idle:?} {spent:?}");
+    }
+
+    #[test]
+    fn a_removal_that_was_cut_short_is_finished() {
+        let (alive, _) = processes();
+        let objects = vec![object(ObjectKind::Container, &labels("r3", "s3", alive))];
+        let mut foreign = line("s4", Some("r4"), true);
+        foreign.of.pool = "there:1000".into();
+        let lines = [
+            line("s1", Some("r1"), true),
+            line("s2", Some("r2"), false),
+            line("s3", Some("r3"), true),
+            foreign,
+        ];
+        let (idle, spent) = sorted(objects, &lines);
+        assert!(idle.is_empty());
+        assert_eq!(spent, [" r1"]);
     }
 
     #[test]

@@ -63,6 +63,8 @@ impl<'a> Stage<'a> {
         let terms = Terms::WIDE;
         let log = AuditLog::open(&world.audit(), 600).unwrap();
         let tasks = Tasks::new();
+        let (holding, stopping) = (Arc::clone(&log), tasks.stopping().clone());
+        tasks.spawn(async move { holding.hold_closes(&stopping).await });
         let upstream = Arc::new(world.upstream(chance.split()));
         let resolver = Resolver::new(upstream, Duration::from_secs(5));
         let config = world.config(&terms);
@@ -137,6 +139,8 @@ impl<'a> Stage<'a> {
 
     /// What holds at any time.
     fn check(&mut self) {
+        // With it every close that is held is written.
+        self.authorizer.audit().head();
         self.ledger.read(self.world, &self.terms);
         let (open, recorded) = (self.authorizer.open_exchanges(), self.ledger.open());
         if self.full_disk.is_some() {

@@ -112,12 +112,12 @@ fn a_clock_that_jumps_changes_no_order_no_expiry_and_no_rate() {
         send(&mut tunnel, b"still there\n");
         assert_eq!(read_until(&mut tunnel, b"\n"), b"still there\n");
         drop(world.tunnel_from("127.0.7.7", "opaque.example"));
-        // And its second is.
+        // And its three seconds are.
         let (run, source) = (
             format!("short{offset}").replace(['+', '-'], "_"),
             "127.0.7.8",
         );
-        register(&world, &run, source, "1s");
+        register(&world, &run, source, "3s");
         let mut short = world.tunnel_from(source, "opaque.example");
         clock.set("-20000d");
         assert_eq!(read_to_close(&mut short), b"");

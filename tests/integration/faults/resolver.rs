@@ -10,6 +10,7 @@ use super::{assert_serves, connect, refusal};
 use crate::support::{
     client::{problem, status},
     dns_upstream::Reply,
+    eventually,
     soundness::{Footprint, assert_sound},
     world::World,
 };
@@ -70,6 +71,9 @@ fn what_a_broken_or_lying_resolver_says_reaches_nobody() {
         }
     });
     let honest = told.iter().filter(|told| told.is_none()).count();
+    eventually("every connection to be accepted", || {
+        (world.web.seen.connections() >= honest * AT_ONCE).then_some(())
+    });
     assert_eq!(world.web.seen.connections(), honest * AT_ONCE);
     assert_serves(&world);
     assert_sound(&world.proxy, before);

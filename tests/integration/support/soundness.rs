@@ -80,6 +80,15 @@ pub fn assert_sound(proxy: &TestProxy, before: Footprint) {
     assert_eq!(metrics.value("eclusa_healthy"), 1);
     assert_eq!(metrics.value("eclusa_audit_writable"), 1);
     assert_eq!(metrics.value("eclusa_audit_backlog"), 0);
+    // An ordinary close is written a moment after the end.
+    eventually("every close to be written", || {
+        let lines = proxy.audit();
+        let of = |event: &str| lines.iter().filter(|line| line["event"] == event).count();
+        let denied = lines
+            .iter()
+            .filter(|line| line["event"] == "decision" && line["decision"] == "deny");
+        (of("close") >= of("decision") - denied.count()).then_some(())
+    });
     assert_paired(&proxy.audit());
     assert_counted(proxy, &metrics);
     assert_chained(proxy);

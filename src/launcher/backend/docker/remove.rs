@@ -27,7 +27,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const RETRY: Duration = Duration::from_millis(100);
 
 impl Docker {
-    /// Removes everything of a plan: what fails is reported, and the rest still removed.
+    /// Removes everything of a plan: what fails is reported, and the rest still removed. Of a slot
+    /// its network stays, for `eclusa keep`: nothing of the run is in it.
     pub(super) async fn remove_all(
         &self,
         plan: &Plan,
@@ -38,7 +39,7 @@ impl Docker {
             Network::None | Network::Slot(_) | Network::Named { .. } => None,
         };
         let holder = async {
-            match &plan.holder {
+            match plan.keeper() {
                 Some(holder) => self.remove_container(&holder.name).await,
                 None => Ok(false),
             }
@@ -57,7 +58,7 @@ impl Docker {
                 None => Ok(false),
             }
         };
-        let volumes = plan.volumes.iter();
+        let volumes = plan.every_volume();
         let volumes = futures_util::future::join_all(volumes.map(|v| self.remove_volume(&v.name)));
         let (network, volumes) = tokio::join!(network, volumes);
         let outcomes = [sandbox, holder, detached, network];
