@@ -64,12 +64,13 @@ sandbox: engine image ## containers on a real engine; fails where none can be ha
 fuzz:           ## every fuzz target for FUZZ_SECONDS
 	scripts/fuzz
 
-bench: engine   ## measures it beside its peers, its inner parts and a launch; writes docs/benchmarks.md
-	scripts/bench
+bench:          ## measures it beside its peers, its inner parts and a launch; writes docs/benchmarks.md
+	scripts/deps bench
+	scripts/engine up
 	scripts/debian-root eclusa-debian-root
-	benches/launch
+	scripts/bench
 
-load:           ## 8,000 tunnels for ten minutes, and what one greedy client does to another
+load:           ## holds 8,000 tunnels for ten minutes, and what one greedy client does to another
 	scripts/load hold "$$(scripts/static)"
 	scripts/load fair "$$(scripts/static)"
 

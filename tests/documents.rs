@@ -236,6 +236,24 @@ fn the_map_is_short_and_names_every_module() {
 }
 
 #[test]
+fn every_route_of_the_admin_socket_is_described() {
+    let routes = read("src/admin/api.rs");
+    let described = read("docs/orchestrators.md");
+    let literals = routes.split('"').skip(1).step_by(2);
+    let paths: Vec<&str> = literals.filter(|text| text.starts_with('/')).collect();
+    assert!(
+        paths.contains(&"/healthz") && paths.contains(&"/v1/slots/"),
+        "{paths:?}"
+    );
+    for path in paths {
+        assert!(
+            described.contains(&format!(" {path}")),
+            "{path} is not described"
+        );
+    }
+}
+
+#[test]
 fn what_the_documents_link_and_the_map_names_exists() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     for document in [
