@@ -14,6 +14,7 @@ pub mod summary;
 
 mod authorize;
 mod changes;
+mod grant;
 mod open;
 
 mod queries;
