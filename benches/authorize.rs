@@ -43,7 +43,7 @@ allow = ["*.other.example.com"]
 hosts = ["api.example.com"]
 addresses = ["10.20.0.0/16"]
 [limits]
-requests_per_second = 4000000000
+requests_per_second = 1000000
 [audit]
 file = "{file}"
 "#
