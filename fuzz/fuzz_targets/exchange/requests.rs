@@ -3,7 +3,8 @@
 use eclusa::record::Line;
 
 /// Reads what came by one connection, and gives how many bytes of it are counted as sent: all but
-/// the framing of chunks. Every request is well-formed, let through by one of `allowed`; nothing stands between two of them, nor behind one that the origin switched away.
+/// the framing of chunks. Every request is well-formed and let through by one of `allowed`, and
+/// nothing stands between two of them. Where the origin `switched`, what follows is not HTTP.
 pub fn read(received: &[u8], switched: bool, allowed: &[&Line]) -> usize {
     let mut reader = Reader {
         rest: received,
@@ -18,10 +19,9 @@ pub fn read(received: &[u8], switched: bool, allowed: &[&Line]) -> usize {
         let whole = match body {
             Body::Length(length) => reader.content(length),
             Body::Chunks => reader.chunks(),
-            Body::Upgrade => {
-                assert!(switched || reader.rest.is_empty(), "nobody switched");
-                reader.content(reader.rest.len())
-            }
+            Body::Upgrade if switched => reader.content(reader.rest.len()),
+            // An origin may answer it like any other; then another request may follow.
+            Body::Upgrade => Some(()),
         };
         if whole.is_none() {
             break;
