@@ -58,16 +58,12 @@ impl Plan {
     pub fn volume_at(&self, target: &str) -> Option<&Volume> {
         let mounted = &self.keeper()?.volumes;
         let (name, _) = mounted.iter().find(|(_, at)| *at == target)?;
-        self.every_volume().find(|volume| volume.name == *name)
-    }
-
-    /// Its volumes, whoever made them.
-    pub fn every_volume(&self) -> impl Iterator<Item = &Volume> {
-        let of_slot = match &self.network {
+        let own = match &self.network {
             Network::Slot(slot) => Some(&slot.volume),
             Network::None | Network::Slice(_) | Network::Named { .. } => None,
         };
-        self.volumes.iter().chain(of_slot)
+        let mut all = self.volumes.iter().chain(own);
+        all.find(|volume| volume.name == *name)
     }
 }
 
@@ -152,6 +148,15 @@ pub struct Tmpfs {
     pub size: u64,
     /// The most files.
     pub inodes: u64,
+}
+
+impl Sandbox {
+    /// Whether a volume is mounted in it.
+    pub fn has_volume(&self, name: &str) -> bool {
+        let is_it =
+            |mount: &Mount| matches!(&mount.source, MountSource::Volume(volume) if volume == name);
+        self.mounts.iter().any(is_it)
+    }
 }
 
 /// Something mounted from outside the sandbox.

@@ -28,7 +28,8 @@ const RETRY: Duration = Duration::from_millis(100);
 
 impl Docker {
     /// Removes everything of a plan: what fails is reported, and the rest still removed. Of a slot
-    /// its network stays, for `eclusa keep`: nothing of the run is in it.
+    /// what nothing of the run is in stays, for `eclusa keep`: its network, and its volume where the
+    /// run had no use for it.
     pub(super) async fn remove_all(
         &self,
         plan: &Plan,
@@ -38,8 +39,13 @@ impl Docker {
             Network::Slice(slice) => Some(slice.name.as_str()),
             Network::None | Network::Slot(_) | Network::Named { .. } => None,
         };
+        let slot = match &plan.network {
+            Network::Slot(slot) => Some(&**slot),
+            Network::None | Network::Slice(_) | Network::Named { .. } => None,
+        };
+        let used = slot.filter(|slot| plan.sandbox.has_volume(&slot.volume.name));
         let holder = async {
-            match plan.keeper() {
+            match used.map(|slot| &slot.holder).or(plan.holder.as_ref()) {
                 Some(holder) => self.remove_container(&holder.name).await,
                 None => Ok(false),
             }
@@ -58,7 +64,7 @@ impl Docker {
                 None => Ok(false),
             }
         };
-        let volumes = plan.every_volume();
+        let volumes = plan.volumes.iter().chain(used.map(|slot| &slot.volume));
         let volumes = futures_util::future::join_all(volumes.map(|v| self.remove_volume(&v.name)));
         let (network, volumes) = tokio::join!(network, volumes);
         let outcomes = [sandbox, holder, detached, network];
