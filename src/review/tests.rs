@@ -6,7 +6,6 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use proptest::prelude::*;
@@ -14,11 +13,11 @@ use tempfile::TempDir;
 
 use super::{faults::Faults, scan, source::Source, verify::verify};
 use crate::{
-    audit::{AuditLog, OpenExchange},
+    audit::{AuditLog, OpenExchange, tests::closing},
     config,
     destination::{Destination, Scheme},
     policy::{Decision, Reason},
-    record::{Asked, Closing, DecisionRecord, Notice, Outcome, Subject, Via},
+    record::{Asked, DecisionRecord, Notice, Outcome, Subject, Via},
 };
 
 /// So small that a handful of lines fills a file, and more files than a case has lines.
@@ -102,7 +101,7 @@ impl Stage {
                 };
                 self.end(&exchange, outcome);
                 if in_order {
-                    exchange.close(&closing());
+                    exchange.close(&closing(Outcome::Done));
                 }
             }
             Step::Refuse => {
@@ -179,20 +178,6 @@ fn opened(folder: &Path) -> Arc<AuditLog> {
         keep: KEEP,
     };
     AuditLog::open(&settings, 600).unwrap()
-}
-
-fn closing() -> Closing {
-    Closing {
-        outcome: Outcome::Done,
-        reason: None,
-        status: None,
-        upstream: None,
-        sni: None,
-        ech: None,
-        bytes_up: 1,
-        bytes_down: 2,
-        duration: Duration::from_millis(3),
-    }
 }
 
 fn plainly(file: File) -> Box<dyn Read> {

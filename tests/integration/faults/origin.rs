@@ -2,17 +2,18 @@
 
 use std::{
     io::{Read as _, Write as _},
-    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, Shutdown, TcpListener, TcpStream},
     thread,
     time::Duration,
 };
 
 use serde_json::json;
-use socket2::{Domain, SockRef, Socket, Type};
+use socket2::SockRef;
 
 use super::{assert_serves, connect, connect_head, refusal};
 use crate::support::{
     PATIENCE,
+    black_hole::BlackHole,
     client::{dial, problem, read_to_close, send, status},
     eventually,
     soundness::{Footprint, assert_sound},
@@ -35,32 +36,6 @@ fn origin(behaviour: impl Fn(TcpStream) + Send + 'static) -> Ipv4Addr {
         }
     });
     address
-}
-
-/// An address at whose port 443 every SYN is dropped.
-struct BlackHole {
-    address: Ipv4Addr,
-    _full: (Socket, Vec<TcpStream>),
-}
-
-impl BlackHole {
-    #[expect(clippy::disallowed_methods, reason = "the test fills its own backlog")]
-    fn open() -> Self {
-        let address = unique_loopback();
-        let at = SocketAddr::from((address, 443));
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&at.into()).unwrap();
-        socket.listen(0).unwrap();
-        let mut held = Vec::new();
-        while let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(300)) {
-            held.push(stream);
-            assert!(held.len() < 64, "the backlog does not fill");
-        }
-        Self {
-            address,
-            _full: (socket, held),
-        }
-    }
 }
 
 fn reset(stream: TcpStream) {

@@ -4,6 +4,7 @@
 //! below, `denied.example` and `secret.wild.example` denied, everything else on no list. Origins
 //! live on loopback addresses that the configuration excepts for these hosts alone.
 
+pub mod black_hole;
 pub mod client;
 pub mod dns_upstream;
 pub mod namespace;

@@ -2,7 +2,7 @@
 
 use std::{
     io::{Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
+    net::Shutdown,
     time::Duration,
 };
 
@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::{connect, open};
 use crate::support::{
+    black_hole::BlackHole,
     client::{dial, exchange, read_to_close, send, status},
     eventually,
     world::World,
@@ -109,11 +110,10 @@ fn a_slow_head_is_closed_at_the_deadline_without_an_answer() {
 #[test]
 fn an_origin_that_does_not_answer_costs_the_connect_timeout() {
     let world = World::with_limits("connect_timeout = \"1s\"");
-    // A full backlog drops the SYN, as a black hole does.
-    let hole = full_listener();
+    let hole = BlackHole::open();
     world
         .upstream
-        .set_addresses("a.wild.example", &[&hole.0.to_string()]);
+        .set_addresses("a.wild.example", &[&hole.address.to_string()]);
     let begun = Instant::now();
     let answer = exchange(
         world.proxy.listener("proxy"),
@@ -135,22 +135,6 @@ fn an_origin_that_does_not_answer_costs_the_connect_timeout() {
         (&close["reason"], &close["status"]),
         (&json!("connect_timeout"), &json!(504))
     );
-}
-
-/// An address at whose port 443 nobody accepts any more.
-#[expect(clippy::disallowed_methods, reason = "the test fills its own backlog")]
-fn full_listener() -> (std::net::Ipv4Addr, TcpListener, Vec<TcpStream>) {
-    let address = crate::support::unique_loopback();
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let at = std::net::SocketAddr::from((address, 443));
-    socket.bind(&at.into()).unwrap();
-    socket.listen(0).unwrap();
-    let mut held = Vec::new();
-    while let Ok(stream) = TcpStream::connect_timeout(&at, Duration::from_millis(300)) {
-        held.push(stream);
-        assert!(held.len() < 64, "the backlog does not fill");
-    }
-    (address, socket.into(), held)
 }
 
 #[test]
