@@ -3,21 +3,21 @@
 
 pub mod descriptors;
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+mod listeners;
 
-use tokio::net::UnixListener;
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use self::listeners::{Listeners, Roads};
 use crate::{
-    admin::{self, Admin, Bound, Health, Reloader, SocketError, reload::Load},
+    admin::{Admin, Bound, Health, Reloader, SocketError, reload::Load},
     audit::{AuditError, AuditLog},
     config::Config,
-    dns::DnsServer,
     drain::Tasks,
     egress::Authorizer,
-    listener::Listener,
-    proxy::{Proxy, Road},
+    proxy::Proxy,
     record::Notice,
     resolver::{Lookup, Resolver},
+    workers::Workers,
 };
 
 /// How often expiries and folded records are looked after.
@@ -36,6 +36,8 @@ pub struct App {
     tasks: Tasks,
     /// The admin socket, which answers to the end.
     admin_tasks: Tasks,
+    /// Where client connections are served; all else is on the runtime of the caller.
+    workers: Workers,
 }
 
 /// Why the app cannot start.
@@ -47,6 +49,9 @@ pub enum BindError {
     /// The process may not open enough files.
     #[error(transparent)]
     Descriptors(#[from] descriptors::DescriptorError),
+    /// No thread for each core.
+    #[error("cannot start a thread for each core")]
+    Workers(#[source] io::Error),
     /// An address is taken or not ours.
     #[error("cannot bind listen.{listener} {address}: {source}")]
     Listener {
@@ -85,7 +90,8 @@ impl App {
         lookup: Arc<dyn Lookup>,
     ) -> Result<Self, BindError> {
         let capacity = descriptors::fit(config.limits.connections)?;
-        let listeners = Listeners::bind(&config).await?;
+        let workers = Workers::start().map_err(BindError::Workers)?;
+        let listeners = Listeners::bind(&config, &workers).await?;
         let addresses: Vec<SocketAddr> =
             listeners.bound.all().map(|(_, address)| address).collect();
 
@@ -119,6 +125,7 @@ impl App {
             drain_timeout,
             tasks,
             admin_tasks: Tasks::new(),
+            workers,
         })
     }
 
@@ -136,14 +143,10 @@ impl App {
             drain_timeout,
             tasks,
             admin_tasks,
+            workers,
         } = self;
         let authorizer = Arc::clone(&admin.authorizer);
-        for (road, listener) in listeners.roads {
-            let (proxy, spawn_on) = (Arc::clone(&proxy), tasks.clone());
-            tasks.spawn(listener.run(tasks.clone(), move |accepted| {
-                spawn_on.spawn(Arc::clone(&proxy).serve(road, accepted));
-            }));
-        }
+        accept(listeners.roads, &proxy, &tasks, &workers);
         for server in listeners.dns {
             tasks.spawn(server.run(Arc::clone(&authorizer), tasks.clone()));
         }
@@ -184,62 +187,16 @@ impl App {
     }
 }
 
-/// Everything that is listened on.
-struct Listeners {
-    roads: Vec<(Road, Listener)>,
-    dns: Vec<DnsServer>,
-    metrics: Option<Listener>,
-    socket: Option<(UnixListener, PathBuf)>,
-    bound: Bound,
-}
-
-impl Listeners {
-    async fn bind(config: &Config) -> Result<Self, BindError> {
-        let listen = &config.listen;
-        let uplink = listen.dangerously_listen_on_uplink;
-        let mut bound = Bound::default();
-        let mut roads = bind_all(
-            "proxy",
-            &listen.proxy,
-            uplink,
-            (Road::Forward, &mut bound.proxy),
-        )?;
-        roads.extend(bind_all(
-            "https",
-            &listen.https,
-            uplink,
-            (Road::Https, &mut bound.https),
-        )?);
-        roads.extend(bind_all(
-            "http",
-            &listen.http,
-            uplink,
-            (Road::Http, &mut bound.http),
-        )?);
-        let mut dns = Vec::with_capacity(listen.dns.len());
-        for address in &listen.dns {
-            let server = DnsServer::bind(*address, &config.dns, uplink)
-                .map_err(|source| cannot_bind("dns", *address, source))?;
-            bound.dns.push(server.local_addr());
-            dns.push(server);
+/// Accepts on every worker what is listened on there.
+fn accept(roads: Vec<Roads>, proxy: &Arc<Proxy>, tasks: &Tasks, workers: &Workers) {
+    for (runtime, roads) in workers.runtimes().zip(roads) {
+        let _inside = runtime.enter();
+        for (road, listener) in roads {
+            let (proxy, spawn_on) = (Arc::clone(proxy), tasks.clone());
+            tasks.spawn(listener.run(tasks.clone(), move |accepted| {
+                spawn_on.spawn(Arc::clone(&proxy).serve(road, accepted));
+            }));
         }
-        if roads.is_empty() && dns.is_empty() {
-            return Err(BindError::NothingToServe);
-        }
-        let metrics: Vec<SocketAddr> = listen.metrics.into_iter().collect();
-        // The operator named one address for the counters, which is then served as it is.
-        let metrics = bind_all("metrics", &metrics, true, ((), &mut bound.metrics))?.pop();
-        let socket = match &listen.admin {
-            Some(path) => Some((admin::bind(path).await?, path.clone())),
-            None => None,
-        };
-        Ok(Self {
-            roads,
-            dns,
-            metrics: metrics.map(|((), listener)| listener),
-            socket,
-            bound,
-        })
     }
 }
 
@@ -270,29 +227,4 @@ async fn drain(
 fn look_after(authorizer: &Authorizer) {
     authorizer.expire_runs();
     authorizer.audit().flush();
-}
-
-fn bind_all<T: Copy>(
-    listener: &'static str,
-    addresses: &[SocketAddr],
-    serves_uplink: bool,
-    (what, bound): (T, &mut Vec<SocketAddr>),
-) -> Result<Vec<(T, Listener)>, BindError> {
-    let mut listeners = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        let made = Listener::bind(*address, serves_uplink)
-            .and_then(|made| Ok((made.local_addr()?, made)))
-            .map_err(|source| cannot_bind(listener, *address, source))?;
-        bound.push(made.0);
-        listeners.push((what, made.1));
-    }
-    Ok(listeners)
-}
-
-fn cannot_bind(listener: &'static str, address: SocketAddr, source: io::Error) -> BindError {
-    BindError::Listener {
-        listener,
-        address,
-        source,
-    }
 }

@@ -15,6 +15,7 @@ pub mod protocol;
 // engine: the only layer that dials, resolves and writes records.
 pub mod drain;
 pub mod listener;
+pub mod workers;
 
 pub mod resolver;
 

@@ -10,9 +10,10 @@ use std::{
 };
 
 use rustix::io::Errno;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
+    runtime::Handle,
     time::Instant,
 };
 
@@ -55,9 +56,43 @@ impl Listener {
     /// `serves_uplink` is set. `0.0.0.0` and `[::]` can both be bound to one port. To be called
     /// within a runtime.
     pub fn bind(address: SocketAddr, serves_uplink: bool) -> io::Result<Self> {
+        Self::open(address, serves_uplink, false)
+    }
+
+    /// Binds `address` once for each of `runtimes`, among which the kernel spreads what comes in
+    /// (`SO_REUSEPORT` of socket(7)). Where it shares no address there is one listener only.
+    pub fn bind_each<'r>(
+        address: SocketAddr,
+        serves_uplink: bool,
+        runtimes: impl Iterator<Item = &'r Handle>,
+    ) -> io::Result<Vec<Self>> {
+        let mut listeners: Vec<Self> = Vec::new();
+        for runtime in runtimes {
+            let _inside = runtime.enter();
+            let Some(first) = listeners.first() else {
+                let first = Self::bind(address, serves_uplink)?;
+                // Only now: an address that another process has, if it shares it or not, is an
+                // error.
+                SockRef::from(&first.socket).set_reuse_port(true)?;
+                listeners.push(first);
+                continue;
+            };
+            match Self::open(first.local_addr()?, serves_uplink, true) {
+                Ok(further) => listeners.push(further),
+                Err(error) => {
+                    tracing::warn!(%address, %error, "one thread alone accepts connections");
+                    break;
+                }
+            }
+        }
+        Ok(listeners)
+    }
+
+    fn open(address: SocketAddr, serves_uplink: bool, shares: bool) -> io::Result<Self> {
         let kind = Type::STREAM.nonblocking();
         let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
+        socket.set_reuse_port(shares)?;
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }

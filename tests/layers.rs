@@ -22,7 +22,7 @@ const LAYERS: &[(&str, &str, &str)] = &[
     ),
     (
         "engine",
-        "drain listener resolver audit intercept egress",
+        "drain workers listener resolver audit intercept egress",
         "",
     ),
     ("servers", "dns proxy admin app", ""),

@@ -70,7 +70,10 @@ fn exit_status(error: BindError) -> anyhow::Error {
         BindError::NothingToServe | BindError::Descriptors(_) => {
             CliError::Usage(error.to_string()).into()
         }
-        BindError::Listener { .. } | BindError::Admin(_) | BindError::Audit(_) => error.into(),
+        BindError::Workers(_)
+        | BindError::Listener { .. }
+        | BindError::Admin(_)
+        | BindError::Audit(_) => error.into(),
     }
 }
 

@@ -60,6 +60,43 @@ async fn both_wildcards_can_be_bound_to_one_port() {
 }
 
 #[tokio::test]
+async fn each_runtime_accepts_its_part_and_nobody_else_shares_the_address() {
+    let tasks = Tasks::new();
+    let runtime = Handle::current();
+    let runtimes = [&runtime; 3];
+    let listeners = Listener::bind_each(loopback(0), false, runtimes.into_iter()).unwrap();
+    let address = listeners[0].local_addr().unwrap();
+    assert_eq!(listeners.len(), 3);
+    for taken in [
+        Listener::bind(address, false).map(|_| 1),
+        Listener::bind_each(address, false, runtimes.into_iter()).map(|all| all.len()),
+    ] {
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+    let mut received: Vec<_> = listeners
+        .into_iter()
+        .map(|listener| running(listener, &tasks))
+        .collect();
+    let [first, second, third] = received.as_mut_slice() else {
+        panic!("there are three")
+    };
+    // The kernel picks one of three by chance: that none of 200 comes to one of them has odds of
+    // 1 in 10^35.
+    let mut parts = [0; 3];
+    let mut clients = Vec::new();
+    for _ in 0..200 {
+        clients.push(dial(address).await.unwrap());
+        let at = tokio::select! {
+            _ = first.recv() => 0,
+            _ = second.recv() => 1,
+            _ = third.recv() => 2,
+        };
+        parts[at] += 1;
+    }
+    assert!(parts.iter().all(|part| *part > 0), "{parts:?}");
+}
+
+#[tokio::test]
 async fn a_wildcard_listener_serves_loopback_and_resets_the_uplink() {
     let uplink = interfaces::read()
         .unwrap()

@@ -2,10 +2,11 @@
 
 use std::{
     collections::HashMap,
-    io::ErrorKind,
+    io::{self, ErrorKind},
     mem::MaybeUninit,
     net::SocketAddr,
     sync::{Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
     time::Duration,
 };
 
@@ -64,6 +65,8 @@ struct Way {
 struct Kept {
     stream: TcpStream,
     since: Instant,
+    /// Whose runtime is told what arrives.
+    worker: ThreadId,
 }
 
 impl Key {
@@ -83,24 +86,34 @@ impl Key {
 }
 
 impl Pool {
-    /// The connection that was used last, if it still stands. For a request that cannot be sent
-    /// a second time it must have been used just now.
+    /// The connection that was used last, on this thread where one was just now, if it still stands.
+    /// For a request that cannot be sent a second time it must have been used just now.
     pub(super) fn take(&self, key: &Key, can_be_repeated: bool) -> Option<TcpStream> {
+        let worker = thread::current().id();
+        loop {
+            let kept = self.take_last(key, can_be_repeated, worker)?;
+            if kept.since.elapsed() < KEPT && is_quiet(&kept.stream) {
+                return moved(kept, worker)
+                    .inspect_err(|error| tracing::debug!(%error, "an idle connection is lost"))
+                    .ok();
+            }
+        }
+    }
+
+    fn take_last(&self, key: &Key, can_be_repeated: bool, worker: ThreadId) -> Option<Kept> {
         let mut idle = self.lock();
         // Whoever asks under a newer configuration shows that the older one is gone.
         idle.outdate(key);
-        loop {
-            let streams = idle.clients.get_mut(&key.client)?.get_mut(&key.way)?;
-            let unused_for = streams.last()?.since.elapsed();
-            if !can_be_repeated && unused_for >= FRESH {
-                return None;
-            }
-            let last = streams.pop()?;
-            idle.count -= 1;
-            if unused_for < KEPT && is_quiet(&last.stream) {
-                return Some(last.stream);
-            }
+        let streams = idle.clients.get_mut(&key.client)?.get_mut(&key.way)?;
+        let is_own = |kept: &Kept| kept.worker == worker && kept.since.elapsed() < FRESH;
+        let own = streams.iter().rposition(is_own);
+        let at = own.or_else(|| streams.len().checked_sub(1))?;
+        if !can_be_repeated && streams.get(at)?.since.elapsed() >= FRESH {
+            return None;
         }
+        let kept = streams.remove(at);
+        idle.count -= 1;
+        Some(kept)
     }
 
     /// Keeps a connection whose last exchange ended in order, when there is room.
@@ -118,6 +131,7 @@ impl Pool {
         streams.push(Kept {
             stream,
             since: Instant::now(),
+            worker: thread::current().id(),
         });
         idle.count += 1;
     }
@@ -183,6 +197,14 @@ impl Idle {
         let ways = self.clients.values().flat_map(HashMap::values);
         self.count = ways.map(Vec::len).sum();
     }
+}
+
+/// The connection, with its news told to the runtime of `worker`, which calls this.
+fn moved(kept: Kept, worker: ThreadId) -> io::Result<TcpStream> {
+    if kept.worker == worker {
+        return Ok(kept.stream);
+    }
+    TcpStream::from_std(kept.stream.into_std()?)
 }
 
 /// Whether the origin neither closed nor sent anything. The kernel is asked: the runtime may not

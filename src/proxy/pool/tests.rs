@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -76,6 +78,43 @@ async fn a_request_that_cannot_be_repeated_takes_only_a_fresh_connection() {
     pool.sweep();
     assert_eq!(pool.lock().count, 0);
     drop((one, two, three));
+}
+
+#[tokio::test]
+async fn what_another_thread_kept_is_used_where_this_one_kept_nothing() {
+    let pool = Arc::new(Pool::default());
+    let key = key("192.0.2.1", 1, "192.0.2.80:80");
+    let (own, mut of_own) = connection().await;
+    pool.keep(key.clone(), own);
+    let (kept, there) = (Arc::clone(&pool), key.clone());
+    let mut of_other = thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (other, theirs) = connection().await;
+            kept.keep(there, other);
+            theirs.into_std().unwrap()
+        })
+    })
+    .join()
+    .map(|theirs| TcpStream::from_std(theirs).unwrap())
+    .unwrap();
+    let mut first = pool.take(&key, true).unwrap();
+    let mut second = pool.take(&key, true).unwrap();
+    // The runtime that made the second is gone; this one hears of what arrives.
+    let heard = async {
+        of_own.write_all(b"own").await.unwrap();
+        of_other.write_all(b"other").await.unwrap();
+        let (mut own, mut other) = ([0; 3], [0; 5]);
+        first.read_exact(&mut own).await.unwrap();
+        second.read_exact(&mut other).await.unwrap();
+        assert_eq!((&own, &other), (b"own", b"other"));
+    };
+    tokio::time::timeout(Duration::from_secs(20), heard)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
