@@ -52,6 +52,17 @@ pub enum Decision {
     WouldDeny,
 }
 
+impl Decision {
+    /// As the record writes it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Deny => "deny",
+            Self::WouldDeny => "would_deny",
+        }
+    }
+}
+
 /// The answer of policy on one destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {

@@ -13,16 +13,7 @@ pub(in crate::cli) fn verdict(decision: Decision) -> Cell {
         Decision::Deny => Color::Red,
         Decision::WouldDeny => Color::Yellow,
     };
-    Cell::new(word(decision)).fg(colour)
-}
-
-/// A decision as the record writes it.
-pub(in crate::cli) fn word(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allow => "allow",
-        Decision::Deny => "deny",
-        Decision::WouldDeny => "would_deny",
-    }
+    Cell::new(decision.as_str()).fg(colour)
 }
 
 /// A table without lines that never wraps, so that it can be cut by columns as well as read.

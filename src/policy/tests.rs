@@ -54,11 +54,7 @@ fn to(text: &str) -> Destination {
 
 /// `decision reason rule`, as a table shows it.
 fn shown(verdict: &Verdict) -> String {
-    let decision = match verdict.decision {
-        Decision::Allow => "allow",
-        Decision::Deny => "deny",
-        Decision::WouldDeny => "would_deny",
-    };
+    let decision = verdict.decision.as_str();
     let rule = verdict.rule.as_deref().unwrap_or("-");
     format!("{decision} {} {rule}", verdict.reason)
 }

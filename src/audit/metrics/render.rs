@@ -4,7 +4,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use super::{BOUNDS, DECISIONS, Kind, Metrics, Text, position};
 use crate::{
-    policy::{Decision, Reason},
+    policy::Reason,
     record::{DnsAnswer, Outcome, Via},
 };
 
@@ -28,7 +28,7 @@ impl Metrics {
             DECISIONS.iter().flat_map(move |decision| {
                 Reason::ALL
                     .iter()
-                    .map(move |reason| (via.as_str(), decision_text(*decision), reason.code()))
+                    .map(move |reason| (via.as_str(), decision.as_str(), reason.code()))
             })
         });
         for ((via, decision, reason), value) in labels.zip(self.requests.values()) {
@@ -66,7 +66,7 @@ impl Metrics {
         let labels = DECISIONS.iter().flat_map(|decision| {
             DnsAnswer::ALL
                 .iter()
-                .map(move |answer| (decision_text(*decision), answer.as_str()))
+                .map(move |answer| (decision.as_str(), answer.as_str()))
         });
         for ((decision, answer), value) in labels.zip(self.queries.values()) {
             if value > 0 {
@@ -146,13 +146,5 @@ impl Metrics {
         );
         let writable = !self.not_writable.load(Ordering::Relaxed);
         text.sample(&[], u8::from(writable));
-    }
-}
-
-fn decision_text(decision: Decision) -> &'static str {
-    match decision {
-        Decision::Allow => "allow",
-        Decision::Deny => "deny",
-        Decision::WouldDeny => "would_deny",
     }
 }

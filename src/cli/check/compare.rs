@@ -16,7 +16,7 @@ use crate::{
         json::json,
         logs,
         progress::Progress,
-        table::{plain_table, print_table, verdict, word},
+        table::{plain_table, print_table, verdict},
     },
     record::{
         Line,
@@ -215,7 +215,7 @@ fn print_changes(changes: &[Change], colour: bool, out: &mut dyn Write) -> io::R
 
 fn both(old: &Judged, new: &Judged) -> [Cell; 4] {
     [
-        Cell::new(word(old.decision)),
+        Cell::new(old.decision.as_str()),
         verdict(new.decision),
         Cell::new(new.reason),
         Cell::new(new.rule.as_deref().unwrap_or("-")),

@@ -13,7 +13,7 @@ use crate::{
     cli::{
         config_file::ConfigFileError,
         json::json,
-        table::{plain_table, print_table, verdict, word},
+        table::{plain_table, print_table, verdict},
     },
     config::{Config, Problem},
     review::counted,
@@ -119,8 +119,8 @@ fn notes(config: &Config) -> Vec<&'static str> {
 fn failure(test: &TestResult) -> String {
     let got = &test.got;
     let expected = match test.expected_reason {
-        Some(reason) => format!("{} ({reason})", word(test.expected)),
-        None => word(test.expected).to_owned(),
+        Some(reason) => format!("{} ({reason})", test.expected.as_str()),
+        None => test.expected.as_str().to_owned(),
     };
     let rule = match &got.rule {
         Some(rule) => format!("by {rule}"),
@@ -132,7 +132,7 @@ fn failure(test: &TestResult) -> String {
         test.test,
         got.destination,
         got.profile,
-        word(got.decision),
+        got.decision.as_str(),
         got.reason,
     )
 }
