@@ -41,9 +41,6 @@ use crate::{
 /// How long a closing record waits for the next line.
 const HELD: Duration = Duration::from_millis(2);
 
-/// Bytes of an ordinary line.
-const LINE: usize = 512;
-
 /// The log.
 pub struct AuditLog {
     journal: Mutex<Journal>,
@@ -78,9 +75,6 @@ pub enum AuditError {
     /// Records of what was let through earlier wait for room.
     #[error("the audit log cannot be written; {0} closing records wait")]
     Backlog(usize),
-    /// An event cannot be encoded.
-    #[error("failed to encode an audit record")]
-    Encode(#[from] serde_json::Error),
 }
 
 /// Where the chain of the log stands. Kept elsewhere, it proves later that nothing up to here was
@@ -125,9 +119,8 @@ impl AuditLog {
     }
 
     fn close_crashed(&self, unclosed: &[Line]) -> Result<(), AuditError> {
-        let mut line = Vec::with_capacity(LINE);
         for decision in unclosed {
-            encode::crash(&mut line, decision)?;
+            let mut line = encode::crash(decision);
             self.with_journal(|journal| journal.append(&mut line))?;
             self.metrics.crashed(Outcome::Crash);
         }
@@ -150,8 +143,7 @@ impl AuditLog {
         self: &Arc<Self>,
         decision: DecisionRecord,
     ) -> Result<OpenExchange, AuditError> {
-        let mut line = Vec::with_capacity(LINE);
-        encode::decision(&mut line, &decision, None)?;
+        let mut line = encode::decision(&decision, None);
         self.with_journal(|journal| journal.append_open(&mut line))?;
         self.metrics.decided(&decision);
         Ok(OpenExchange::new(Arc::clone(self), decision))
@@ -161,8 +153,7 @@ impl AuditLog {
     /// folded into one line with a count.
     pub fn refused(&self, decision: &DecisionRecord) -> Result<(), AuditError> {
         if self.judge(Event::Refusal(decision))? == Fate::Written {
-            let mut line = Vec::with_capacity(LINE);
-            encode::decision(&mut line, decision, None)?;
+            let mut line = encode::decision(decision, None);
             self.with_journal(|journal| journal.append(&mut line))?;
         }
         self.metrics.decided(decision);
@@ -172,8 +163,7 @@ impl AuditLog {
     /// Records a DNS query; folded likewise.
     pub fn dns(&self, query: &DnsRecord) -> Result<(), AuditError> {
         if self.judge(Event::Query(query))? == Fate::Written {
-            let mut line = Vec::with_capacity(LINE);
-            encode::query(&mut line, self.new_id(), query, None)?;
+            let mut line = encode::query(self.new_id(), query, None);
             self.with_journal(|journal| journal.append(&mut line))?;
         }
         self.metrics.answered(query);
@@ -199,8 +189,7 @@ impl AuditLog {
             | Notice::RunChange { .. }
             | Notice::RunExpired { .. } => {}
         }
-        let mut line = Vec::with_capacity(LINE);
-        encode::notice(&mut line, self.new_id(), notice)?;
+        let mut line = encode::notice(self.new_id(), notice);
         self.with_journal(|journal| journal.append(&mut line))
     }
 
@@ -260,19 +249,15 @@ impl AuditLog {
 
     fn write_folded(&self, lines: Vec<(Folded, Tally)>) {
         for (folded, tally) in lines {
-            let mut line = Vec::with_capacity(LINE);
             let id = self.new_id();
-            let encoded = match folded {
+            let line = match folded {
                 Folded::Refusal(record) => {
                     let record = DecisionRecord { id, ..*record };
-                    encode::decision(&mut line, &record, Some(&tally))
+                    encode::decision(&record, Some(&tally))
                 }
-                Folded::Query(record) => encode::query(&mut line, id, &record, Some(&tally)),
+                Folded::Query(record) => encode::query(id, &record, Some(&tally)),
             };
-            match encoded {
-                Ok(()) => self.with_journal(|journal| journal.append_surely(line)),
-                Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
-            }
+            self.with_journal(|journal| journal.append_surely(line));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{mem, sync::Arc, time::Duration};
 
-use super::{AuditLog, LINE};
+use super::AuditLog;
 use crate::record::{Closing, DecisionRecord, Outcome, encode};
 
 /// An exchange whose opening record is written. Room for its closing record is reserved: closing
@@ -34,13 +34,12 @@ impl OpenExchange {
         if mem::replace(&mut self.is_closed, true) {
             return;
         }
-        let mut line = Vec::with_capacity(LINE);
         self.log.metrics.closed(closing);
-        let encoded = encode::close(&mut line, &self.decision, closing);
-        match encoded {
-            Ok(()) if closing.reason.is_some() => self.log.append_refusal(line),
-            Ok(()) => self.log.append_close(line),
-            Err(error) => tracing::error!(%error, "audit record cannot be encoded"),
+        let line = encode::close(&self.decision, closing);
+        if closing.reason.is_some() {
+            self.log.append_refusal(line);
+        } else {
+            self.log.append_close(line);
         }
     }
 }

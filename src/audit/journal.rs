@@ -191,8 +191,7 @@ impl Journal {
             self.waiting.pop_front();
             self.metrics.waiting(self.waiting.len());
         }
-        let mut line = Vec::new();
-        encode::gap(&mut line, self.ids.next(), gap.since, gap.missed)?;
+        let mut line = encode::gap(self.ids.next(), gap.since, gap.missed);
         encode::stamp(&mut line, Timestamp::now());
         let line = [line.as_mut_slice()];
         self.writer.write(line).map_err(|error| error.source)

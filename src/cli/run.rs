@@ -115,8 +115,7 @@ fn report(
         if !args.timings {
             record.timings = None;
         }
-        let mut object = Vec::new();
-        encode::ascii(&mut object, &record)?;
+        let mut object = encode::ascii(&serde_json::to_string(&record)?);
         object.push(b'\n');
         out.write_all(&object)?;
         return Ok(());

@@ -52,8 +52,9 @@ impl Hashing {
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
         let Digest(mut text) = Digest::ZERO;
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0.finish().as_ref()) {
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        let (pairs, _) = text.as_chunks_mut();
+        for (pair, byte) in pairs.iter_mut().zip(self.0.finish().as_ref()) {
+            *pair = hexadecimal(*byte);
         }
         Digest(text)
     }
@@ -71,11 +72,12 @@ impl fmt::Debug for Hashing {
     }
 }
 
-fn digit(half: u8) -> u8 {
-    match half {
+/// A byte as two lower-case hexadecimal digits.
+pub(super) fn hexadecimal(byte: u8) -> [u8; 2] {
+    [byte >> 4, byte & 0xf].map(|half| match half {
         0..=9 => b'0' + half,
         _ => b'a' + half - 10,
-    }
+    })
 }
 
 #[cfg(test)]

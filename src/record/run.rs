@@ -213,8 +213,7 @@ impl RunRecord {
             output: None,
             ..self.clone()
         };
-        let mut line = Vec::new();
-        encode::ascii(&mut line, &record)?;
+        let mut line = encode::ascii(&serde_json::to_string(&record)?);
         line.push(b'\n');
         Ok(line)
     }

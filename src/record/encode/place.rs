@@ -8,10 +8,7 @@ use jiff::Timestamp;
 use crate::record::{Digest, Link};
 
 /// What holds the place of the time until `stamp`.
-pub(super) const NO_TIME: &str = "0000-00-00T00:00:00.000Z";
-
-/// What holds the place of the link until `bind`.
-pub(super) const NO_LINK: Link = Link::FIRST;
+const NO_TIME: &[u8] = b"0000-00-00T00:00:00.000Z";
 
 const BEFORE_TIME: &[u8] = br#"{"schema":1,"ts":""#;
 const BEFORE_LINK: &[u8] = br#"","prev":""#;
@@ -22,6 +19,15 @@ const LINK_AT: usize = TIME_AT + NO_TIME.len() + BEFORE_LINK.len();
 
 /// Up to where a line must be read to see the link that it names.
 pub(crate) const HEAD: usize = LINK_AT + Digest::LEN + AFTER_LINK.len();
+
+/// Begins a line, its two places held, up to the comma before the next field.
+pub(super) fn begin(line: &mut Vec<u8>) {
+    line.extend_from_slice(BEFORE_TIME);
+    line.extend_from_slice(NO_TIME);
+    line.extend_from_slice(BEFORE_LINK);
+    line.extend_from_slice(Link::FIRST.as_bytes());
+    line.extend_from_slice(AFTER_LINK);
+}
 
 /// Sets the time of an encoded line, under the lock of the log, so that the lines of a file are in
 /// the order of their times.

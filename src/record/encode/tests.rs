@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     destination::{Destination, Scheme},
     policy::{Decision, Reason},
-    record::{DnsAnswer, EVENTS, MAX_FIELD, RunId, Via},
+    record::{DnsAnswer, EVENTS, Link, MAX_FIELD, RunId, Via},
 };
 
 const ID: Id = Id(ulid::Ulid(0x0193_4b9e_5c00_0000_0000_0000_0000_0001));
@@ -23,9 +23,7 @@ macro_rules! begin {
     };
 }
 
-fn text(encode: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> String {
-    let mut out = b"what was here before".to_vec();
-    encode(&mut out).unwrap();
+fn text(mut out: Vec<u8>) -> String {
     stamp(&mut out, "2026-01-02T03:04:05.6789Z".parse().unwrap());
     let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     bind(&mut out, &abc.parse().unwrap());
@@ -61,7 +59,7 @@ fn refusal(target: &str) -> DecisionRecord {
 
 #[test]
 fn a_refusal_is_one_line_with_the_fields_of_the_contract() {
-    let line = text(|out| decision(out, &refusal("evil.example.net:443"), None));
+    let line = text(decision(&refusal("evil.example.net:443"), None));
     assert_eq!(
         line,
         concat!(
@@ -111,7 +109,7 @@ fn an_allowed_request_and_its_close_share_their_head() {
         r#""id":"01JD5SWQ000000000000000001","run":null,"profile":"default","#,
         r#""client":"10.231.0.3","via":"http","#
     );
-    let line = text(|out| decision(out, &record, None));
+    let line = text(decision(&record, None));
     assert_eq!(
         line,
         concat!(
@@ -124,7 +122,7 @@ fn an_allowed_request_and_its_close_share_their_head() {
         )
         .replace("HEAD", head)
     );
-    let line = text(|out| close(out, &record, &closing));
+    let line = text(close(&record, &closing));
     assert_eq!(
         line,
         concat!(
@@ -157,7 +155,7 @@ fn a_query_and_a_folded_one() {
     );
     let tail = r#""decision":"deny","reason":"not_allowlisted","answer":"nxdomain""#;
     let named = r#""name":"Evil\\.\\000.example.net.","type":"TYPE65399","#;
-    let line = text(|out| query(out, ID, &record, None));
+    let line = text(query(ID, &record, None));
     assert_eq!(line, format!("{head}{named}{tail}}}\n"));
 
     let folded = DnsRecord {
@@ -169,7 +167,7 @@ fn a_query_and_a_folded_one() {
         count: 3,
         samples: vec!["a.example.".into(), "\u{202e}b.example.".into()],
     };
-    let line = text(|out| query(out, ID, &folded, Some(&tally)));
+    let line = text(query(ID, &folded, Some(&tally)));
     let counted = r#""count":3,"samples":["a.example.","\u202eb.example."]"#;
     assert_eq!(line, format!("{head}{tail},{counted}}}\n"));
 }
@@ -228,7 +226,7 @@ fn notices_have_their_own_fields() {
             of("run_expired", run, ""),
         ),
     ] {
-        assert_eq!(text(|out| notice(out, ID, &given)), expected);
+        assert_eq!(text(notice(ID, &given)), expected);
     }
 }
 
@@ -238,7 +236,7 @@ fn a_changed_registration_is_an_event_of_its_own() {
         subject: subject(),
         allow: vec!["new.example.com".into()],
     };
-    let line = text(|out| notice(out, ID, &change));
+    let line = text(notice(ID, &change));
     let line = Line::parse(line.as_bytes()).unwrap();
     assert_eq!(line.event, "run_change");
     assert_eq!(line.allow, ["new.example.com"]);
@@ -249,7 +247,7 @@ fn a_changed_registration_is_an_event_of_its_own() {
 fn a_gap_says_since_when_and_how_much() {
     let since = "2026-01-02T03:00:00Z".parse().unwrap();
     assert_eq!(
-        text(|out| gap(out, ID, since, 7)),
+        text(gap(ID, since, 7)),
         concat!(
             begin!("gap"),
             r#""id":"01JD5SWQ000000000000000001","run":null,"profile":null,"client":null,"#,
@@ -272,7 +270,7 @@ fn hostile_text_stays_one_line_of_printable_ascii_and_reads_back_unchanged() {
         "münchen 東京 😀",
         "\u{fffd}",
     ] {
-        let line = text(|out| decision(out, &refusal(hostile), None));
+        let line = text(decision(&refusal(hostile), None));
         let printable = line.strip_suffix('\n').unwrap();
         assert!(
             printable.bytes().all(|b| (b' '..=b'~').contains(&b)),
@@ -299,7 +297,7 @@ fn long_text_is_cut_on_a_character_and_says_how_long_it_was() {
         (two, expected_two),
         (odd, expected_odd),
     ] {
-        let line = text(|out| decision(out, &refusal(&given), None));
+        let line = text(decision(&refusal(&given), None));
         let read = Line::parse(line.as_bytes()).unwrap();
         assert_eq!(read.target, Some(expected), "{} bytes", given.len());
     }
@@ -313,7 +311,7 @@ fn a_long_list_is_cut_and_the_longest_line_is_below_what_a_reader_takes() {
         changes,
         applied: true,
     };
-    let line = text(|out| notice(out, ID, &reload));
+    let line = text(notice(ID, &reload));
     assert!(
         line.ends_with("\"\\u2026(9872 more)\"]}\n"),
         "{}",
@@ -351,10 +349,10 @@ fn the_raw_target_is_recorded_where_it_says_more_than_host_port_and_path() {
 
 #[test]
 fn a_crash_close_repeats_identity_and_claims_nothing_else() {
-    let opened = text(|out| decision(out, &refusal("evil.example.net:443"), None));
+    let opened = text(decision(&refusal("evil.example.net:443"), None));
     let opened = Line::parse(opened.as_bytes()).unwrap();
     assert_eq!(
-        text(|out| crash(out, &opened)),
+        text(crash(&opened)),
         concat!(
             begin!("close"),
             r#""id":"01JD5SWQ000000000000000001","run":"run-1","profile":"default","#,
@@ -372,8 +370,7 @@ fn a_time_always_fills_its_place() {
         ("-000001-01-02T03:04:05Z", "1970-01-01T00:00:00.000Z"),
         ("9999-12-30T00:00:00Z", "9999-12-30T00:00:00.000Z"),
     ] {
-        let mut out = Vec::new();
-        notice(&mut out, ID, &Notice::Stop).unwrap();
+        let mut out = notice(ID, &Notice::Stop);
         stamp(&mut out, now.parse().unwrap());
         let line = String::from_utf8(out).unwrap();
         assert!(line.contains(&format!(r#""ts":"{expected}""#)), "{line}");
@@ -381,7 +378,7 @@ fn a_time_always_fills_its_place() {
     let shared: Arc<str> = "short".into();
     let mut short = shared.as_bytes().to_vec();
     stamp(&mut short, Timestamp::UNIX_EPOCH);
-    bind(&mut short, &NO_LINK);
+    bind(&mut short, &Link::FIRST);
     assert_eq!(short, b"short");
 }
 
@@ -395,7 +392,7 @@ proptest! {
         let mut record = refusal(&format!("/{target}"));
         record.asked.path = Some(path.clone());
         record.asked.method = Some(method.clone());
-        let line = text(|out| decision(out, &record, None));
+        let line = text(decision(&record, None));
         let printable = line.strip_suffix('\n').unwrap();
         prop_assert!(printable.bytes().all(|b| (b' '..=b'~').contains(&b)), "{}", line);
         let read = Line::parse(line.as_bytes()).unwrap();

@@ -1,53 +1,56 @@
 //! Text of a client's choice: escaped to printable ASCII and cut.
 
-use std::{
-    fmt::{self, Write as _},
-    io,
-};
+use std::fmt::{self, Write as _};
 
-use serde::{Serialize, Serializer, ser::SerializeSeq};
-use serde_json::ser::Formatter;
+use crate::record::{MAX_FIELD, digest::hexadecimal};
 
-use crate::record::MAX_FIELD;
-
-/// Entries of one list; a longer list is cut and ends in `…(N more)`. 128 entries of `MAX_FIELD`
-/// bytes, each escaped to six, stay below the 1 MiB that a reader takes.
-const MAX_ITEMS: usize = 128;
-
-/// Escapes whatever is not printable ASCII. This covers DEL, C1, the bidirectional controls, and
-/// U+2028, which serde_json leaves as they are; C0, quotes and backslashes it escapes by itself.
-pub(super) struct Ascii;
-
-impl Formatter for Ascii {
-    fn write_string_fragment<W>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()>
-    where
-        W: ?Sized + io::Write,
-    {
-        if fragment.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-            return writer.write_all(fragment.as_bytes());
+/// Appends `text` as it stands between the quotes of a JSON string in printable ASCII. Besides what
+/// JSON asks for this escapes DEL, C1, the bidirectional controls and U+2028, and all else that is
+/// not ASCII.
+pub(super) fn escape(out: &mut Vec<u8>, text: &str) {
+    if is_plain(text) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    for c in text.chars() {
+        match c {
+            '"' => out.extend_from_slice(br#"\""#),
+            '\\' => out.extend_from_slice(br"\\"),
+            '\n' => out.extend_from_slice(br"\n"),
+            '\r' => out.extend_from_slice(br"\r"),
+            '\t' => out.extend_from_slice(br"\t"),
+            '\u{8}' => out.extend_from_slice(br"\b"),
+            '\u{c}' => out.extend_from_slice(br"\f"),
+            ' '..='~' => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            _ => escape_units(out, c),
         }
-        for c in fragment.chars() {
-            if (' '..='~').contains(&c) {
-                write!(writer, "{c}")?;
-            } else {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    write!(writer, "\\u{unit:04x}")?;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
-/// Text of a client's choice, cut at `MAX_FIELD`.
-pub(super) struct Clip<'a>(pub(super) &'a str);
+/// Whether `text` needs no escape. No byte ends the scan early, so that it takes many at a time.
+fn is_plain(text: &str) -> bool {
+    text.bytes().fold(true, |plain, byte| {
+        plain & matches!(byte, b' '..=b'!' | b'#'..=b'[' | b']'..=b'~')
+    })
+}
 
-impl Serialize for Clip<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0.len() <= MAX_FIELD {
-            return serializer.serialize_str(self.0);
+/// JSON that serde_json wrote, in printable ASCII and newlines: what else there is stands in a
+/// string.
+pub(crate) fn ascii(json: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\n' | ' '..='~' => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+            _ => escape_units(&mut out, c),
         }
-        serializer.collect_str(&format_args!("{}", clipped(self.0, MAX_FIELD)))
+    }
+    out
+}
+
+fn escape_units(out: &mut Vec<u8>, c: char) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        out.extend_from_slice(br"\u");
+        out.extend_from_slice(unit.to_be_bytes().map(hexadecimal).as_flattened());
     }
 }
 
@@ -74,23 +77,6 @@ fn as_cut_before(text: &str) -> Option<(&str, usize)> {
     is_cut.then_some((head, length))
 }
 
-/// A list of texts, each cut, and cut as a whole at `MAX_ITEMS`.
-pub(super) struct ClipAll<'a>(pub(super) &'a [String]);
-
-impl Serialize for ClipAll<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(None)?;
-        for text in self.0.iter().take(MAX_ITEMS) {
-            list.serialize_element(&Clip(text))?;
-        }
-        let more = self.0.len().saturating_sub(MAX_ITEMS);
-        if more > 0 {
-            list.serialize_element(&format_args!("…({more} more)"))?;
-        }
-        list.end()
-    }
-}
-
 /// Whether `value` displays as `text`, found out without building the text.
 pub(super) fn is_written_as(value: &impl fmt::Display, text: &str) -> bool {
     struct Rest<'a>(&'a str);
@@ -104,4 +90,79 @@ pub(super) fn is_written_as(value: &impl fmt::Display, text: &str) -> bool {
 
     let mut rest = Rest(text);
     write!(rest, "{value}").is_ok() && rest.0.is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{char, collection, prelude::*, sample};
+
+    use super::*;
+    use crate::{
+        policy::{Decision, Reason},
+        record::{DnsAnswer, EVENTS, Outcome, Via},
+    };
+
+    /// Of all planes, and often of those that have an escape or are next to one.
+    fn any_char() -> impl Strategy<Value = char> {
+        let marks: Vec<char> =
+            "\"\\/\u{7f}\u{80}\u{2028}\u{202e}\u{d7ff}\u{e000}\u{ffff}\u{10000}😀"
+                .chars()
+                .collect();
+        prop_oneof![
+            4 => char::range(' ', '~'),
+            1 => char::range('\0', '\u{1f}'),
+            1 => sample::select(marks),
+            1 => any::<char>(),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn text_is_escaped_as_serde_json_does(
+            plain in "[ -~]{0,70}",
+            chars in collection::vec(any_char(), 0..70),
+        ) {
+            for text in [plain, chars.into_iter().collect()] {
+                let mut quoted = b"\"".to_vec();
+                escape(&mut quoted, &text);
+                quoted.push(b'"');
+                prop_assert_eq!(&quoted, &ascii(&serde_json::to_string(&text).unwrap()));
+                prop_assert!(quoted.iter().all(|byte| matches!(byte, b' '..=b'~')));
+                prop_assert_eq!(serde_json::from_slice::<String>(&quoted).unwrap(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn every_character_is_escaped_as_serde_json_does() {
+        for c in '\0'..'\u{11000}' {
+            let text = c.to_string();
+            let mut quoted = b"\"".to_vec();
+            escape(&mut quoted, &text);
+            quoted.push(b'"');
+            assert_eq!(
+                quoted,
+                ascii(&serde_json::to_string(&text).unwrap()),
+                "{c:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_code_needs_an_escape() {
+        let decisions = [Decision::Allow, Decision::Deny, Decision::WouldDeny];
+        for decision in decisions {
+            let written = serde_json::to_value(decision).unwrap();
+            assert_eq!(written, decision.as_str());
+        }
+        let codes = (EVENTS.iter().copied())
+            .chain(decisions.map(Decision::as_str))
+            .chain(Via::ALL.iter().map(|via| via.as_str()))
+            .chain(Reason::ALL.iter().map(|reason| reason.code()))
+            .chain(Outcome::ALL.iter().map(|outcome| outcome.as_str()))
+            .chain(DnsAnswer::ALL.iter().map(|answer| answer.as_str()));
+        for code in codes {
+            assert!(is_plain(code), "{code}");
+        }
+    }
 }

@@ -257,8 +257,7 @@ mod tests {
             rule: None,
             answer: DnsAnswer::NxDomain,
         };
-        let mut line = Vec::new();
-        encode::query(&mut line, Id(Ulid(7)), &record, None).unwrap();
+        let mut line = encode::query(Id(Ulid(7)), &record, None);
         encode::stamp(&mut line, "2026-01-02T03:04:05.678Z".parse().unwrap());
         line
     }

@@ -3,8 +3,7 @@ use crate::record::{Id, Notice};
 
 /// A record that names no line yet.
 fn record(number: u128) -> Vec<u8> {
-    let mut line = Vec::new();
-    encode::notice(&mut line, Id(ulid::Ulid(number)), &Notice::Stop).unwrap();
+    let mut line = encode::notice(Id(ulid::Ulid(number)), &Notice::Stop);
     encode::stamp(&mut line, "2026-01-02T03:04:05.678Z".parse().unwrap());
     line
 }

@@ -79,13 +79,11 @@ fn written() -> impl Strategy<Value = String> {
                 rule: None,
                 answer: DnsAnswer::NxDomain,
             };
-            let mut line = Vec::new();
-            match event {
-                0 => encode::decision(&mut line, &record, None),
-                1 => encode::close(&mut line, &record, &closing),
-                _ => encode::query(&mut line, record.id, &query, None),
-            }
-            .unwrap();
+            let mut line = match event {
+                0 => encode::decision(&record, None),
+                1 => encode::close(&record, &closing),
+                _ => encode::query(record.id, &query, None),
+            };
             encode::stamp(&mut line, Timestamp::from_second(second).unwrap());
             String::from_utf8(line).unwrap()
         },
