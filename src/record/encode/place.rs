@@ -1,9 +1,7 @@
 //! The two fields that are set last, and so have a fixed place and width in every line: the time
 //! and the link before it.
 
-use std::io::Write as _;
-
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::Offset};
 
 use crate::record::{Digest, Link};
 
@@ -32,12 +30,36 @@ pub(super) fn begin(line: &mut Vec<u8>) {
 /// Sets the time of an encoded line, under the lock of the log, so that the lines of a file are in
 /// the order of their times.
 pub(crate) fn stamp(line: &mut [u8], now: Timestamp) {
-    if let Some(mut place) = line.get_mut(TIME_AT..TIME_AT + NO_TIME.len()) {
-        // A year before 0 needs more room, and such a clock is wrong in any case.
-        let now = now.max(Timestamp::UNIX_EPOCH);
-        // The place has the width of every later time.
-        write!(place, "{now:.3}").unwrap_or_default();
+    let Some(place) = line.get_mut(TIME_AT..TIME_AT + NO_TIME.len()) else {
+        return;
+    };
+    // A year before 0 needs more room, and such a clock is wrong in any case; the place has the
+    // width of every later time.
+    let now = Offset::UTC.to_datetime(now.max(Timestamp::UNIX_EPOCH));
+    let mut set = |at: usize, digits: &[u8]| {
+        if let Some(place) = place.get_mut(at..at + digits.len()) {
+            place.copy_from_slice(digits);
+        }
+    };
+    set(0, &padded::<4>(now.year()));
+    set(5, &padded::<2>(now.month().into()));
+    set(8, &padded::<2>(now.day().into()));
+    set(11, &padded::<2>(now.hour().into()));
+    set(14, &padded::<2>(now.minute().into()));
+    set(17, &padded::<2>(now.second().into()));
+    set(20, &padded::<3>(now.millisecond()));
+}
+
+/// The last `N` decimal digits of a number, zeros before it.
+fn padded<const N: usize>(number: i16) -> [u8; N] {
+    let mut rest = number.unsigned_abs();
+    let mut digits = [b'0'; N];
+    for digit in digits.iter_mut().rev() {
+        let [last, _] = (rest % 10).to_le_bytes();
+        *digit += last;
+        rest /= 10;
     }
+    digits
 }
 
 /// Sets the link of the line before; called at the write, because a line may wait for it while

@@ -384,6 +384,18 @@ fn a_time_always_fills_its_place() {
 
 proptest! {
     #[test]
+    fn a_time_stands_in_its_place_as_it_is_written_elsewhere(
+        nanosecond in 0..=Timestamp::MAX.as_nanosecond(),
+    ) {
+        let now = Timestamp::from_nanosecond(nanosecond).unwrap();
+        let mut line = notice(ID, &Notice::Stop);
+        stamp(&mut line, now);
+        let line = String::from_utf8(line).unwrap();
+        let expected = format!(r#"{{"schema":1,"ts":"{now:.3}","prev":"0"#);
+        prop_assert!(line.starts_with(&expected), "{line}");
+    }
+
+    #[test]
     fn any_text_is_one_printable_line_and_reads_back(
         target in ".{0,40}",
         path in any::<String>(),
