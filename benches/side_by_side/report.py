@@ -47,9 +47,14 @@ def median(measured, key):
 
 def table(work, rows):
     cost = "CPU s a GiB" if work.bytes else "CPU µs each"
-    columns = {"": lambda name, _: name, work.unit: lambda _, measured: spread(measured, "rate")}
+    columns = {"open" if work.held else "": lambda name, _: name,
+               work.unit: lambda _, measured: spread(measured, "rate")}
     if "eclusa" in rows:
-        columns["eclusa ÷ it"] = lambda name, measured: ratio(rows["eclusa"], measured, name)
+        columns["eclusa ÷ it"] = lambda _, measured: ratio(rows["eclusa"], measured)
+    elif work.held:
+        fewest = rows[f"{work.held[0]:,}"]
+        columns["it ÷ fewest"] = lambda _, measured: ratio(measured, fewest)
+        columns["KiB a tunnel"] = lambda _, measured: figure(median(measured, "held_kib"))
     if work.kind == "idle":
         columns["MiB at rest"] = lambda _, measured: figure(median(measured, "rest_mib"))
     else:
@@ -60,7 +65,8 @@ def table(work, rows):
     columns["errors"] = lambda _, measured: f"{sum(one['errors'] for one in measured):.0f}"
     lines = [f"## {work.title}\n", f"{work.clients:,} {'tunnels' if work.kind == 'idle' else 'clients'}.\n",
              "| " + " | ".join(columns) + " |", "| " + " | ".join("---" for _ in columns) + " |"]
-    for name in sorted(rows, key=list(ORDER).index):
+    # What takes turns is not found in the order of the table.
+    for name in sorted(rows, key=[*ORDER, *(f"{held:,}" for held in work.held)].index):
         lines.append("| " + " | ".join(column(name, rows[name]) for column in columns.values()) + " |")
     return "\n".join(lines) + "\n"
 
@@ -80,9 +86,9 @@ def spread(measured, key):
     return middle if len(values) == 1 else f"{middle} ({figure(min(values))} to {figure(max(values))})"
 
 
-def ratio(own, other, name):
+def ratio(own, other):
     """The median of each round's own ratio: what slows a whole round down is in both."""
-    if name == "eclusa":
+    if own is other:
         return "1"
     return f"{statistics.median(a['rate'] / b['rate'] for a, b in zip(own, other)):.2f}"
 
@@ -143,6 +149,7 @@ METHOD = """## Method
   and the others do not have. Eclusa records every query, the same ones folded; the others log none.
 - **CPU** is user and system time from `/proc/PID/stat` of the peer and the processes it started, over
   the time measured, by what was done in it; the kernel accounts it in hundredths of a second.
-- **Memory** is `VmRSS` after each of the tunnels was used once, less that before the first.
+- **Memory** is `VmRSS` after each of the tunnels was used once, less that before the first; of few
+  tunnels it shows what the first ones make for all that follow.
 - `make bench BENCH_ROUNDS=1 BENCH_SECONDS=2` is a short try, which leaves this page alone.
 """

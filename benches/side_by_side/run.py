@@ -39,6 +39,9 @@ class Bench:
         """Each row of a work's table and how it is measured."""
         if work.kind == "dns":
             return {peer.name: lambda peer=peer: self.names_of(work, peer) for peer in self.names}
+        if work.held:
+            return {f"{held:,}": lambda held=held: self.through(work, self.relays[0], peers.OPAQUE, held)
+                    for held in work.held}
         rows = {}
         if work.kind != "idle":
             rows["direct"] = lambda: self.load.drive(work, self.origin)
@@ -53,10 +56,10 @@ class Bench:
                 rows[f"{peer.name}, opaque"] = lambda peer=peer: self.through(work, peer, peers.OPAQUE)
         return rows
 
-    def through(self, work, peer, name):
+    def through(self, work, peer, name, held=0):
         running = peer.start(self.origin, work.tls)
         try:
-            return self.load.drive(work, self.origin, peer, running, name)
+            return self.load.drive(work, self.origin, peer, running, name, held)
         finally:
             running.stop()
 
@@ -77,7 +80,8 @@ def measure(bench, rounds, wanted):
                 figures = measured()
                 found[work][name].append(figures)
                 errors = f", {figures['errors']:.0f} errors" if figures["errors"] else ""
-                print(f"round {turn + 1}: {work.kind}{' tls' if work.tls else ''}: {name}: "
+                kind = f"{work.kind}{' tls' if work.tls else ''}{' beside' if work.held else ''}"
+                print(f"round {turn + 1}: {kind}: {name}: "
                       f"{figures['rate']:,.1f} {work.unit}{errors}", file=sys.stderr, flush=True)
     return found
 

@@ -18,6 +18,8 @@ class Work:
     tls: bool = False
     # Whether bytes are counted, not operations.
     bytes: bool = False
+    # How many tunnels are open and silent meanwhile: Eclusa alone, once with each.
+    held: tuple = ()
 
 
 WORKS = [
@@ -31,6 +33,8 @@ WORKS = [
     Work("TLS round trips, after the handshake", "round trips/s", "pingpong", 32, tls=True),
     Work("TLS download, after the handshake", "MiB/s", "bulk", 8, tls=True, bytes=True),
     Work("Open tunnels that are silent", "KiB a tunnel", "idle", 4000),
+    Work("Tunnels opened beside others that are open and silent", "tunnels/s", "connect", 32,
+         held=(10, 100, 1000, 8000)),
     Work("DNS: two names, A and AAAA, and one that is refused", "answers/s", "dns", 32),
 ]
 
@@ -54,13 +58,13 @@ class Load:
             raise SystemExit(f"bench: the load failed: {' '.join(map(str, arguments))}")
         return keys(ended.stdout)
 
-    def drive(self, work, origin, peer=None, running=None, name=OPAQUE):
+    def drive(self, work, origin, peer=None, running=None, name=OPAQUE, held=0):
         """What it found of a peer, or of the far side itself where there is none."""
         direct = origin.tls if work.tls else origin.plain
         # Tunnels that are only held need no longer than it takes to settle.
         seconds = 2 if work.kind == "idle" else self.seconds
         arguments = [work.kind, f"--clients={work.clients}", f"--seconds={seconds}",
-                     f"--address={running.address if running else direct}"]
+                     f"--held={held}", f"--address={running.address if running else direct}"]
         if running:
             arguments.append(f"--pid={running.process.pid}")
         if peer and peer.asked:
@@ -100,4 +104,6 @@ def figures(work, said):
         found["cpu_us"] = said["cpu_s"] * 1e6 / done
     if not work.bytes:
         found |= {key: said[key] for key in ("p50_us", "p99_us")}
+    if "held" in said:
+        found["held_kib"] = said["held_bytes"] / said["held"] / 1024
     return found

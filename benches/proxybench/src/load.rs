@@ -20,7 +20,7 @@ use tokio::{
 use crate::{
     origin::{BODY, CHUNK},
     process::{processor_time, resident},
-    tunnel::{self, Road},
+    tunnel::{self, Road, Stream},
 };
 
 /// How long a client waits after a failure, so that a proxy that refuses is not what is measured.
@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// How long is measured, after a warm-up of a fifth of it.
     #[arg(long, default_value_t = 5.0)]
     seconds: f64,
+    /// How many tunnels are open and silent meanwhile; what they weigh needs `--pid`.
+    #[arg(long, default_value_t = 0)]
+    held: u32,
     /// The process of the proxy, for its processor time and memory.
     #[arg(long)]
     pid: Option<u32>,
@@ -212,6 +215,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
         let pid = pid.ok_or("idle needs --pid")?;
         return idle(&road, arguments.clients, seconds, pid).await;
     }
+    let at_rest = pid.map(resident);
+    let held = hold(&road, arguments.held).await?;
+    let weight = pid
+        .zip(at_rest)
+        .map(|(pid, at_rest)| resident(pid).saturating_sub(at_rest));
     let counts = Arc::new(Counts::default());
     let mut clients = JoinSet::new();
     for _ in 0..arguments.clients {
@@ -236,6 +244,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     print!("seconds={elapsed:.3} done={done} bytes={bytes} errors={errors}");
     if let Some(used) = used {
         print!(" cpu_s={:.2}", used.as_secs_f64());
+    }
+    if let Some(weight) = weight.filter(|_| !held.is_empty()) {
+        print!(" held={} held_bytes={weight}", held.len());
     }
     if done > 0 {
         let latency = gathered(clients).await?;
@@ -275,9 +286,8 @@ async fn gathered(mut clients: JoinSet<Histogram<u64>>) -> Result<Histogram<u64>
     Ok(whole)
 }
 
-/// Opens tunnels, uses each once as a real one is, and sees what they weigh when nothing flows.
-async fn idle(road: &Road, tunnels: u32, settle: Duration, pid: u32) -> Result<(), Box<dyn Error>> {
-    let before = resident(pid);
+/// Opens tunnels, and uses each once as a real one is.
+async fn hold(road: &Road, tunnels: u32) -> io::Result<Vec<Box<dyn Stream>>> {
     let mut open = Vec::new();
     for _ in 0..tunnels {
         let mut tunnel = road.open().await?;
@@ -286,8 +296,16 @@ async fn idle(road: &Road, tunnels: u32, settle: Duration, pid: u32) -> Result<(
         tunnel.read_exact(&mut [0]).await?;
         open.push(tunnel);
     }
+    Ok(open)
+}
+
+/// Sees what tunnels weigh when nothing flows.
+async fn idle(road: &Road, tunnels: u32, settle: Duration, pid: u32) -> Result<(), Box<dyn Error>> {
+    let before = resident(pid);
+    let open = hold(road, tunnels).await?;
     sleep(settle).await;
     let after = resident(pid);
+    drop(open);
     println!("tunnels={tunnels} errors=0 rest_bytes={before} held_bytes={after}");
     Ok(())
 }
