@@ -5,6 +5,10 @@
 mod fields;
 mod scan;
 
+use std::mem::MaybeUninit;
+
+use httparse::ParserConfig;
+
 pub use self::fields::Fields;
 use self::scan::Scan;
 use super::body;
@@ -85,9 +89,11 @@ impl RequestHead {
         let Some(raw) = Scan::REQUEST.head(bytes, limit)? else {
             return Ok(None);
         };
-        let mut slots = [httparse::EMPTY_HEADER; MAX_FIELDS];
-        let mut request = httparse::Request::new(&mut slots);
-        scan::complete(request.parse(raw), raw, limit)?;
+        let mut slots = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut request = httparse::Request::new(&mut []);
+        let parser = ParserConfig::default();
+        let parsed = parser.parse_request_with_uninit_headers(&mut request, raw, &mut slots);
+        scan::complete(parsed, raw, limit)?;
         let (Some(method), Some(target), Some(minor)) =
             (request.method, request.path, request.version)
         else {
@@ -156,9 +162,11 @@ impl ResponseHead {
         let Some(raw) = Scan::RESPONSE.head(bytes, limit)? else {
             return Ok(None);
         };
-        let mut slots = [httparse::EMPTY_HEADER; MAX_FIELDS];
-        let mut response = httparse::Response::new(&mut slots);
-        scan::complete(response.parse(raw), raw, limit)?;
+        let mut slots = [const { MaybeUninit::uninit() }; MAX_FIELDS];
+        let mut response = httparse::Response::new(&mut []);
+        let parser = ParserConfig::default();
+        let parsed = parser.parse_response_with_uninit_headers(&mut response, raw, &mut slots);
+        scan::complete(parsed, raw, limit)?;
         let (Some(status @ 100..=599), Some(minor)) = (response.code, response.version) else {
             return Err(HeadError::Malformed("the status is not 100 to 599"));
         };
