@@ -65,7 +65,8 @@ pub fn route_connect(head: &RequestHead) -> Result<Route, RouteError> {
     if destination.port == 80 {
         destination.scheme = Scheme::Http;
     }
-    check_host(head, &destination).map_err(|error| error.towards(Some(destination.clone())))?;
+    check_host(head, &head.target, &destination)
+        .map_err(|error| error.towards(Some(destination.clone())))?;
     Ok(Route {
         destination,
         origin_form: "".into(),
@@ -77,16 +78,17 @@ pub fn route_connect(head: &RequestHead) -> Result<Route, RouteError> {
 pub fn route_absolute(head: &RequestHead) -> Result<Route, RouteError> {
     check_method(head).map_err(|error| {
         let named = absolute_form(head).ok();
-        error.towards(named.map(|(destination, _)| destination))
+        error.towards(named.map(|named| named.destination))
     })?;
     if head.target.starts_with('/') || &*head.target == "*" {
         return Err(bad_request(
             "this is a forward proxy, not a web server: ask for http://host/path, or use CONNECT",
         ));
     }
-    let (destination, origin_form) = absolute_form(head)?;
-    check_host(head, &destination).map_err(|error| error.towards(Some(destination.clone())))?;
-    Ok(plain(destination, origin_form))
+    let named = absolute_form(head)?;
+    check_host(head, named.authority, &named.destination)
+        .map_err(|error| error.towards(Some(named.destination.clone())))?;
+    Ok(plain(named.destination, named.origin_form))
 }
 
 /// `GET /path` with Host: on the transparent port 80 (`within` is none, the port is 80), or inside
@@ -102,12 +104,12 @@ pub fn route_origin(head: &RequestHead, within: Option<&Destination>) -> Result<
         check_no_fragment(&head.target)?;
         return Ok(plain(destination, head.target.clone()));
     }
-    let (named, origin_form) = absolute_form(head)?;
-    if named != destination {
+    let named = absolute_form(head)?;
+    if named.destination != destination {
         let error = mismatch("the request target names another destination than Host");
         return Err(error.towards(Some(destination)));
     }
-    Ok(plain(destination, origin_form))
+    Ok(plain(destination, named.origin_form))
 }
 
 /// Where a request in origin-form goes: where its connection leads, and as Host says.
@@ -189,8 +191,16 @@ fn is_above_zero(value: &[u8]) -> bool {
     value.iter().all(u8::is_ascii_digit) && value.iter().any(|digit| *digit != b'0')
 }
 
-/// The destination and the origin-form of `http://host[:port][/path][?query]`.
-fn absolute_form(head: &RequestHead) -> Result<(Destination, Box<str>), RouteError> {
+/// What a request target in absolute-form names.
+struct Named<'a> {
+    destination: Destination,
+    /// The text that `destination` was read from.
+    authority: &'a str,
+    origin_form: Box<str>,
+}
+
+/// Reads `http://host[:port][/path][?query]`.
+fn absolute_form(head: &RequestHead) -> Result<Named<'_>, RouteError> {
     let target = &*head.target;
     let Some((scheme, rest)) = target.split_once("://") else {
         return Err(bad_request(
@@ -225,7 +235,11 @@ fn absolute_form(head: &RequestHead) -> Result<(Destination, Box<str>), RouteErr
         rest if rest.starts_with('?') => format!("/{rest}").into(),
         rest => rest.into(),
     };
-    Ok((destination, origin_form))
+    Ok(Named {
+        destination,
+        authority,
+        origin_form,
+    })
 }
 
 /// RFC 9110 section 7.1: a fragment is never sent; one parser cuts it off and another does not.
@@ -238,7 +252,15 @@ fn check_no_fragment(target: &str) -> Result<(), RouteError> {
 
 /// Host must name what the target names. Its port may be missing: Java, aiohttp and others never
 /// write it; the origin gets ours in any case.
-fn check_host(head: &RequestHead, destination: &Destination) -> Result<(), RouteError> {
+fn check_host(
+    head: &RequestHead,
+    authority: &str,
+    destination: &Destination,
+) -> Result<(), RouteError> {
+    // Nearly every client repeats the authority that `destination` was read from.
+    if head.fields.one("host") == Some(authority.as_bytes()) {
+        return Ok(());
+    }
     let Some((host, port)) = named_by_host(head)? else {
         return Ok(());
     };

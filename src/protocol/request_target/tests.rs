@@ -263,6 +263,11 @@ fn the_host_of_an_absolute_form_names_the_same() {
         ("http://allowed.example/", "evil.example", MISMATCH),
         ("http://192.0.2.1/", "allowed.example", MISMATCH),
         ("http://allowed.example/", "", Err(Reason::BadRequest)),
+        (
+            "http://allowed.example/",
+            "http://allowed.example/",
+            Err(Reason::BadRequest),
+        ),
     ] {
         assert_eq!(
             absolute("GET", target, host).map(|_| ()),
