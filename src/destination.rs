@@ -82,12 +82,13 @@ pub enum AuthorityError {
 
 /// Splits `host[:port]` without judging either part; an IPv6 address keeps its brackets.
 pub fn split_authority(text: &str) -> Result<(&str, Option<&str>), AuthorityError> {
-    if text.contains('@') {
+    let octets = text.as_bytes();
+    if octets.contains(&b'@') {
         return Err(AuthorityError::Userinfo);
     }
-    let after_host = match text.rfind(']') {
+    let after_host = match memchr::memrchr(b']', octets) {
         Some(bracket) => bracket + 1,
-        None => text.find(':').unwrap_or(text.len()),
+        None => memchr::memchr(b':', octets).unwrap_or(text.len()),
     };
     let (host, rest) = text
         .split_at_checked(after_host)

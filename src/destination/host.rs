@@ -94,15 +94,23 @@ impl Name {
         if text.len() > 253 {
             return Err(HostError::TooLong);
         }
-        for label in text.split('.') {
+        let mut last: &[u8] = b"";
+        for label in text.as_bytes().split(|octet| *octet == b'.') {
             check_label(label)?;
+            last = label;
         }
-        let last = text.rsplit('.').next().unwrap_or_default();
-        let hexadecimal = last.starts_with("0x") || last.starts_with("0X");
-        if hexadecimal || last.bytes().all(|b| b.is_ascii_digit()) {
+        let hexadecimal = last.starts_with(b"0x") || last.starts_with(b"0X");
+        if hexadecimal || last.iter().all(u8::is_ascii_digit) {
             return Err(HostError::Numeric);
         }
-        Ok(Self(text.to_ascii_lowercase().into()))
+        // Most names come in lower case, and are copied once.
+        Ok(Self(
+            if text.bytes().any(|octet| octet.is_ascii_uppercase()) {
+                text.to_ascii_lowercase().into()
+            } else {
+                text.into()
+            },
+        ))
     }
 
     /// The canonical text.
@@ -220,7 +228,7 @@ impl fmt::Display for Name {
     }
 }
 
-fn check_label(label: &str) -> Result<(), HostError> {
+fn check_label(label: &[u8]) -> Result<(), HostError> {
     if label.is_empty() {
         return Err(HostError::EmptyLabel);
     }
@@ -228,12 +236,12 @@ fn check_label(label: &str) -> Result<(), HostError> {
         return Err(HostError::TooLong);
     }
     if !label
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        .iter()
+        .all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'))
     {
         return Err(HostError::Character);
     }
-    if label.starts_with('-') || label.ends_with('-') {
+    if label.starts_with(b"-") || label.ends_with(b"-") {
         return Err(HostError::Hyphen);
     }
     Ok(())
