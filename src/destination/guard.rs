@@ -51,7 +51,7 @@ pub struct Surroundings {
 
 /// Addresses that were all judged fit to dial, with the destination's port: never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct VettedAddrs(Arc<[SocketAddr]>);
+pub struct VettedAddrs(Box<[SocketAddr]>);
 
 /// Why an answer was refused: one address in it and the rule that forbids it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,17 +80,15 @@ impl AddressGuard {
         answer: &[IpAddr],
         exceptions: &[IpNet],
     ) -> Result<VettedAddrs, BlockedAddress> {
-        let exceptions: Vec<IpNet> = exceptions.iter().copied().map(canonical_range).collect();
-        let mut seen = HashSet::new();
         let mut vetted = Vec::with_capacity(answer.len());
         // Security: vet the whole answer; a connection may try any address in it.
         for address in answer {
             // Security: unwrapped before anything is compared, so that a v4-mapped spelling
             // escapes no range, and dialled unwrapped, so that what was judged is what is tried.
-            let address = address.to_canonical();
-            if seen.insert(address) {
-                let socket = SocketAddr::new(address, destination.port);
-                self.judge(surroundings, socket, &exceptions)?;
+            let socket = SocketAddr::new(address.to_canonical(), destination.port);
+            // An answer is a few addresses, and at most some hundreds.
+            if !vetted.contains(&socket) {
+                self.judge(surroundings, socket, exceptions)?;
                 vetted.push(socket);
             }
         }
@@ -121,19 +119,13 @@ impl AddressGuard {
             return Err(blocked(why, false));
         }
         // Security: what is ours stays ours behind a translator or a tunnel.
-        let forms: Vec<IpAddr> = iter::once(address)
-            .chain(embedded_ipv4(address, &self.nat64))
-            .collect();
-        let reached = |form: &IpAddr| SocketAddr::new(*form, socket.port());
-        if forms
-            .iter()
-            .any(|form| self.is_listener(surroundings, reached(form)))
-        {
+        let forms = || iter::once(address).chain(embedded_ipv4(address, &self.nat64));
+        let reached = |form| SocketAddr::new(form, socket.port());
+        if forms().any(|form| self.is_listener(surroundings, reached(form))) {
             return Err(blocked("a socket that this proxy listens on", true));
         }
-        let forbidden = forms
-            .iter()
-            .find_map(|form| self.forbidden_range(surroundings, *form))
+        let forbidden = forms()
+            .find_map(|form| self.forbidden_range(surroundings, form))
             .or(match class {
                 AddressClass::Special(why) | AddressClass::Metadata(why) => Some(why),
                 AddressClass::Public => None,
@@ -149,7 +141,7 @@ impl AddressGuard {
     fn is_excepted(&self, address: IpAddr, exceptions: &[IpNet]) -> bool {
         iter::once(address)
             .chain(nat64_ipv4(address, &self.nat64))
-            .any(|form| exceptions.iter().any(|range| range.contains(&form)))
+            .any(|form| exceptions.iter().any(|range| holds(range, form)))
     }
 
     /// Whether a connection to `socket` ends at one of our own listening sockets.
