@@ -1,12 +1,12 @@
 //! `AddressGuard::vet` turns an answer into `VettedAddrs`: one forbidden address refuses it all.
 
 use std::{
-    collections::HashSet,
     iter,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::Arc,
 };
 
+use foldhash::HashSet;
 use ipnet::{IpNet, Ipv6Net};
 
 use super::{

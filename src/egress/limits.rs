@@ -1,7 +1,7 @@
 //! What one client may use at a time and per second, so that one cannot starve another.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -75,7 +75,8 @@ pub(super) struct Limiter {
 #[derive(Debug, Default)]
 struct State {
     open: usize,
-    clients: HashMap<ClientKey, Usage>,
+    /// A client may have many source addresses to choose from; the seed of this table is random.
+    clients: foldhash::HashMap<ClientKey, Usage>,
 }
 
 #[derive(Debug)]

@@ -1,13 +1,11 @@
 //! The exchanges that are open, so that a reload or the end of a run can cut them.
 
-use std::{
-    collections::HashMap,
-    sync::{
-        Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
 };
 
+use foldhash::HashMap;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 

@@ -1,7 +1,7 @@
 //! The runs that the launcher registered: which sources are whose, under which policy, until when.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
     sync::{
         Arc, Mutex, PoisonError,
@@ -11,6 +11,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
+use foldhash::{HashMap, HashSet};
 use tokio::time::Instant;
 
 use super::{Rules, Summary};

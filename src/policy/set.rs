@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use foldhash::fast::FixedState;
 use ipnet::IpNet;
 
 use super::{
@@ -41,7 +42,7 @@ pub struct PolicySet {
 struct BySource {
     /// In descending order.
     lengths: BTreeSet<Reverse<u8>>,
-    ranges: HashMap<IpNet, Arc<Policy>>,
+    ranges: HashMap<IpNet, Arc<Policy>, FixedState>,
 }
 
 /// A profile that the configuration does not have.
