@@ -1,6 +1,8 @@
 //! The request target as it may be recorded: without its query and without user information,
 //! which may hold secrets.
 
+use std::borrow::Cow;
+
 use crate::{
     destination::{Destination, Host, Scheme, parse_port, split_authority},
     protocol::{RequestHead, Route},
@@ -14,9 +16,7 @@ pub(super) fn routed(via: Via, head: &RequestHead, route: &Route) -> Asked {
         via,
         method: Some(kept(&head.method)),
         destination: Some(route.destination.clone()),
-        target: Some(raw)
-            .filter(|raw| !is_canonical(raw, via, route))
-            .map(|raw| kept(&raw)),
+        target: (!is_canonical(&raw, via, route)).then(|| kept(&raw)),
         path: route.path.as_deref().map(kept),
     }
 }
@@ -45,33 +45,36 @@ pub(super) fn unread(via: Via) -> Asked {
 
 /// As much of a text as the record will show: it is kept as long as its exchange lasts.
 fn kept(text: &str) -> String {
+    if text.len() <= MAX_FIELD {
+        return text.to_owned();
+    }
     clipped(text, MAX_FIELD).to_string()
 }
 
 /// On the transparent road Host says where to; everywhere else the request target does.
-fn raw_target(via: Via, head: &RequestHead) -> String {
+fn raw_target(via: Via, head: &RequestHead) -> Cow<'_, str> {
     let host = head.fields.all("host").next();
-    match (via, host) {
-        (Via::Host, Some(host)) => without_secrets(&String::from_utf8_lossy(host)),
+    match (via, host.map(String::from_utf8_lossy)) {
+        (Via::Host, Some(Cow::Borrowed(host))) => without_secrets(host),
+        (Via::Host, Some(Cow::Owned(host))) => without_secrets(&host).into_owned().into(),
         (Via::Host | Via::Connect | Via::Http | Via::Sni, _) => without_secrets(&head.target),
     }
 }
 
 fn is_canonical(raw: &str, via: Via, route: &Route) -> bool {
-    let destination = &route.destination;
-    let authority = destination.to_string();
-    let host = destination.host.to_string();
-    let path = route.path.as_deref().unwrap_or_default();
+    let authority = route.destination.to_string();
+    let host = &route.destination.host;
     match via {
         Via::Connect => raw == authority,
-        Via::Host | Via::Sni => raw == host || raw == authority,
+        Via::Host | Via::Sni => raw == authority || raw == host.to_string(),
         Via::Http => {
+            let path = route.path.as_deref().unwrap_or_default();
             let written = raw
                 .strip_prefix(Scheme::Http.as_str())
                 .and_then(|raw| raw.strip_prefix("://"))
                 .map_or(Some(raw), |raw| {
                     raw.strip_prefix(&authority)
-                        .or_else(|| raw.strip_prefix(&host))
+                        .or_else(|| raw.strip_prefix(&host.to_string()))
                 });
             written.is_some_and(|written| written == path || (written.is_empty() && path == "/"))
         }
@@ -83,7 +86,7 @@ fn is_canonical(raw: &str, via: Via, route: &Route) -> bool {
 /// Security: a password may hold any of `/?#@`, so one that is not escaped looks like a path or a
 /// query. Nothing before an `@` is kept, unless a plain authority shows that a path has begun; and
 /// what follows an `@` behind a `?` or `#` may be a piece of a query.
-fn without_secrets(raw: &str) -> String {
+fn without_secrets(raw: &str) -> Cow<'_, str> {
     let (scheme, rest) = split_scheme(raw);
     let end = rest.find(['?', '#']).unwrap_or(rest.len());
     let (before, query) = rest.split_at_checked(end).unwrap_or((rest, ""));
@@ -93,11 +96,11 @@ fn without_secrets(raw: &str) -> String {
         is_plain(before.split('/').next().unwrap_or_default())
     };
     if path_begins || !rest.contains('@') {
-        return format!("{scheme}{before}");
+        return raw.strip_suffix(query).unwrap_or(raw).into();
     }
     match before.rsplit_once('@') {
-        Some((_, after)) if !query.contains('@') => format!("{scheme}***@{after}"),
-        Some(_) | None => format!("{scheme}***"),
+        Some((_, after)) if !query.contains('@') => format!("{scheme}***@{after}").into(),
+        Some(_) | None => format!("{scheme}***").into(),
     }
 }
 
