@@ -29,7 +29,7 @@ use rustix::io::Errno;
 pub use self::{
     activity::Activity,
     clients::{Client, ClientKey, Endpoint},
-    connect::connect,
+    connect::{ConnectError, connect},
     limits::{Connection, RateLimited},
     peer::{Peer, Received},
     permit::{BudgetExceeded, Permit},

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     destination::{Destination, Scheme},
-    egress::{self, Peer, Permit, Tunnel},
+    egress::{self, ConnectError, Peer, Permit, Tunnel},
     policy::Reason,
     protocol::{Denial, RequestHead, denial::UNROUTABLE_ERROR, route_connect},
     record::{Outcome, Via},
@@ -73,27 +73,41 @@ pub(super) async fn open(session: Session, head: RequestHead) -> Opened {
 
 /// Dials what was permitted, unless `client` goes away; gives the permit back with the connection.
 pub(super) async fn dial(permit: Permit, client: &mut Peer) -> Result<(Peer, Permit), Undialled> {
-    let (mut client, _, _) = client.split();
-    let dialled = tokio::select! {
+    let reached = tokio::select! {
         biased;
-        outcome = permit.ended() => Err(outcome),
-        () = client_watch::gone(&mut client) => Err(Outcome::ClientClosed),
-        dialled = egress::connect(&permit) => Ok(dialled),
+        outcome = permit.ended() => Err(Unreached::Ended(outcome)),
+        reached = reach(&permit, client) => reached,
     };
-    match dialled {
-        Ok(Ok(stream)) => Ok((Peer::new(stream), permit)),
-        Ok(Err(error)) => {
-            let detail = Some(error.to_string());
-            let denial = permit.fail(Outcome::Refused, error.reason(), detail);
-            Err(Undialled::Denied(Denial {
-                is_unroutable: error.proxy_status_error() == UNROUTABLE_ERROR,
-                ..denial
-            }))
-        }
-        Err(outcome) => {
+    match reached {
+        Ok(upstream) => Ok((upstream, permit)),
+        Err(Unreached::Failed(error)) => Err(Undialled::Denied(failed(permit, &error))),
+        Err(Unreached::Ended(outcome)) => {
             permit.finish(outcome);
             Err(Undialled::Ended)
         }
+    }
+}
+
+/// Why there is no connection to the origin.
+enum Unreached {
+    Failed(ConnectError),
+    Ended(Outcome),
+}
+
+async fn reach(permit: &Permit, client: &mut Peer) -> Result<Peer, Unreached> {
+    let (mut client, _, _) = client.split();
+    tokio::select! {
+        biased;
+        () = client_watch::gone(&mut client) => Err(Unreached::Ended(Outcome::ClientClosed)),
+        dialled = egress::connect(permit) => dialled.map(Peer::new).map_err(Unreached::Failed),
+    }
+}
+
+fn failed(permit: Permit, error: &ConnectError) -> Denial {
+    let denial = permit.fail(Outcome::Refused, error.reason(), Some(error.to_string()));
+    Denial {
+        is_unroutable: error.proxy_status_error() == UNROUTABLE_ERROR,
+        ..denial
     }
 }
 
@@ -114,64 +128,68 @@ async fn plain(mut session: Session, destination: Destination) -> Opened {
 }
 
 async fn tunnel(mut session: Session, permit: Permit) -> Opened {
-    // The client is told 200 only when the origin has accepted: a client that knows several
-    // addresses falls back to the next one only if it sees the failure.
-    let (upstream, permit) = match dial(permit, &mut session.client).await {
-        Ok(dialled) => dialled,
-        Err(Undialled::Denied(denial)) => return deny(session, &denial).await,
-        Err(Undialled::Ended) => {
-            session.client.abort();
-            return Opened::Nothing;
-        }
-    };
-    let mut client = session.client;
-    let deadline = Instant::now() + permit.limits().header_timeout;
-    permit.note_status(200);
-    let checked = tokio::select! {
+    // One watch over all of it: every further one would set a clock.
+    let established = tokio::select! {
         biased;
         outcome = permit.ended() => Err(Stopped::Ended(outcome)),
-        checked = establish(&mut client, &permit, deadline) => checked,
+        established = establish(&mut session.client, &permit) => established,
     };
-    match checked {
-        Ok(()) => Opened::Tunnel(Box::new(Tunnel {
-            client,
+    match established {
+        Ok(upstream) => Opened::Tunnel(Box::new(Tunnel {
+            client: session.client,
             upstream,
             permit,
         })),
+        Err(Stopped::Failed(error)) => deny(session, &failed(permit, &error)).await,
         Err(Stopped::Ended(outcome)) => {
             permit.finish(outcome);
-            client.abort();
+            session.client.abort();
             Opened::Nothing
         }
         Err(Stopped::Refused(reason)) => {
-            // The origin's connection goes first: it saw nothing, and need not wait.
-            drop(upstream);
             drop(permit.fail(Outcome::Refused, reason, None));
-            hello::cut(client).await;
+            hello::cut(session.client).await;
             Opened::Nothing
         }
     }
 }
 
-/// Why a dialled tunnel does not flow.
+/// Why a tunnel does not flow.
 enum Stopped {
+    Failed(ConnectError),
     Ended(Outcome),
     Refused(Reason),
 }
 
-/// Answers 200 and receives the ClientHello, unless the tunnel may be anything.
-async fn establish(client: &mut Peer, permit: &Permit, deadline: Instant) -> Result<(), Stopped> {
+impl From<Unreached> for Stopped {
+    fn from(unreached: Unreached) -> Self {
+        match unreached {
+            Unreached::Failed(error) => Self::Failed(error),
+            Unreached::Ended(outcome) => Self::Ended(outcome),
+        }
+    }
+}
+
+/// Dials, answers 200 and receives the ClientHello, unless the tunnel may be anything. The origin
+/// of a tunnel that is refused saw nothing, and its connection goes first.
+async fn establish(client: &mut Peer, permit: &Permit) -> Result<Peer, Stopped> {
+    // The client is told 200 only when the origin has accepted: a client that knows several
+    // addresses falls back to the next one only if it sees the failure.
+    let upstream = reach(permit, client).await?;
+    let deadline = Instant::now() + permit.limits().header_timeout;
+    permit.note_status(200);
     let answer = client.stream.write_all(ESTABLISHED);
     match timeout_at(deadline, answer).await {
         Ok(Ok(())) => {}
         Ok(Err(_)) | Err(_) => return Err(Stopped::Ended(Outcome::ClientClosed)),
     }
     if permit.is_opaque() {
-        return Ok(());
+        return Ok(upstream);
     }
     match hello::receive(client, deadline).await {
-        Ok(hello) => hello::check(hello, permit).map_err(Stopped::Refused),
-        Err(NoHello::NotTls | NoHello::Late) => Err(Stopped::Refused(Reason::NotTls)),
-        Err(NoHello::Closed) => Err(Stopped::Ended(Outcome::ClientClosed)),
+        Ok(hello) => hello::check(hello, permit).map_err(Stopped::Refused)?,
+        Err(NoHello::NotTls | NoHello::Late) => return Err(Stopped::Refused(Reason::NotTls)),
+        Err(NoHello::Closed) => return Err(Stopped::Ended(Outcome::ClientClosed)),
     }
+    Ok(upstream)
 }
