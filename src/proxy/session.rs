@@ -103,11 +103,16 @@ impl Session {
         if !self.client.received.is_empty() {
             return Some(());
         }
+        let stopping = self.proxy.tasks.stopping();
+        if stopping.is_cancelled() || Instant::now() >= deadline {
+            return None;
+        }
+        // What is there already is taken without a clock being set.
         tokio::select! {
             biased;
-            () = self.proxy.tasks.stopping().cancelled() => None,
-            () = sleep_until(deadline) => None,
             count = self.client.fill() => count.ok().filter(|count| *count > 0).map(drop),
+            () = stopping.cancelled() => None,
+            () = sleep_until(deadline) => None,
         }
     }
 
