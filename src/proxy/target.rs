@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    destination::{Destination, Host, Scheme, parse_port, split_authority},
+    destination::{Destination, Host, parse_port, split_authority},
     protocol::{RequestHead, Route},
     record::{Asked, MAX_FIELD, Via, encode::clipped},
 };
@@ -54,31 +54,53 @@ fn kept(text: &str) -> String {
 /// On the transparent road Host says where to; everywhere else the request target does.
 fn raw_target(via: Via, head: &RequestHead) -> Cow<'_, str> {
     let host = head.fields.all("host").next();
-    match (via, host.map(String::from_utf8_lossy)) {
-        (Via::Host, Some(Cow::Borrowed(host))) => without_secrets(host),
-        (Via::Host, Some(Cow::Owned(host))) => without_secrets(&host).into_owned().into(),
-        (Via::Host | Via::Connect | Via::Http | Via::Sni, _) => without_secrets(&head.target),
+    match host
+        .filter(|_| via == Via::Host)
+        .map(String::from_utf8_lossy)
+    {
+        Some(Cow::Borrowed(host)) => without_secrets(host),
+        Some(Cow::Owned(host)) => without_secrets(&host).into_owned().into(),
+        None => without_secrets(&head.target),
     }
 }
 
 fn is_canonical(raw: &str, via: Via, route: &Route) -> bool {
-    let authority = route.destination.to_string();
-    let host = &route.destination.host;
+    let destination = &route.destination;
     match via {
-        Via::Connect => raw == authority,
-        Via::Host | Via::Sni => raw == authority || raw == host.to_string(),
+        Via::Connect => is_authority(raw, destination),
+        Via::Host | Via::Sni => is_host(raw, destination) || is_authority(raw, destination),
         Via::Http => {
             let path = route.path.as_deref().unwrap_or_default();
-            let written = raw
-                .strip_prefix(Scheme::Http.as_str())
-                .and_then(|raw| raw.strip_prefix("://"))
-                .map_or(Some(raw), |raw| {
-                    raw.strip_prefix(&authority)
-                        .or_else(|| raw.strip_prefix(&host.to_string()))
-                });
-            written.is_some_and(|written| written == path || (written.is_empty() && path == "/"))
+            let written = match raw.strip_prefix("http://") {
+                None => raw,
+                Some(rest) => {
+                    let end = rest.find('/').unwrap_or(rest.len());
+                    let (authority, written) = rest.split_at_checked(end).unwrap_or((rest, ""));
+                    if !is_host(authority, destination) && !is_authority(authority, destination) {
+                        return false;
+                    }
+                    written
+                }
+            };
+            written == path || (written.is_empty() && path == "/")
         }
     }
+}
+
+/// Whether this is how the host of `destination` is displayed.
+fn is_host(text: &str, destination: &Destination) -> bool {
+    match &destination.host {
+        Host::Name(name) => text == name.as_str(),
+        Host::Ip(_) => text == destination.host.to_string(),
+    }
+}
+
+/// Whether this is how `destination` is displayed; a port is read in one spelling only.
+fn is_authority(text: &str, destination: &Destination) -> bool {
+    split_authority(text).is_ok_and(|(host, port)| {
+        is_host(host, destination)
+            && port.is_some_and(|port| parse_port(port) == Ok(destination.port))
+    })
 }
 
 /// The text without its query or fragment, and with `***` for user information.
@@ -126,6 +148,7 @@ fn is_plain(authority: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::{route_absolute, route_connect, route_origin};
 
     #[test]
     fn queries_and_user_information_are_not_recorded() {
@@ -170,6 +193,70 @@ mod tests {
         ] {
             assert_eq!(without_secrets(raw), recorded, "{raw}");
         }
+    }
+
+    fn parsed(target: &str, host: &str) -> RequestHead {
+        let method = if target.contains('/') {
+            "GET"
+        } else {
+            "CONNECT"
+        };
+        let request = format!("{method} {target} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        RequestHead::parse(request.as_bytes(), 65_536)
+            .unwrap()
+            .unwrap()
+            .0
+    }
+
+    #[test]
+    fn a_target_is_recorded_where_it_is_not_the_destination_as_displayed() {
+        for (target, host, is_recorded) in [
+            ("allowed.example:443", "allowed.example", false),
+            ("[2001:db8::1]:443", "[2001:db8::1]", false),
+            ("192.0.2.1:443", "192.0.2.1", false),
+            ("Allowed.example:443", "allowed.example", true),
+            ("allowed.example.:443", "allowed.example", true),
+            ("[2001:DB8::1]:443", "[2001:db8::1]", true),
+            ("[2001:db8:0::1]:443", "[2001:db8::1]", true),
+            ("http://h.example/p", "h.example", false),
+            ("http://h.example/p?token=x", "h.example", false),
+            ("http://h.example:80/p/q", "h.example", false),
+            ("http://h.example:8080", "h.example:8080", false),
+            ("http://h.example:8080/", "h.example:8080", false),
+            ("http://h.example", "h.example", false),
+            ("http://h.example?token=x", "h.example", false),
+            ("HTTP://h.example/p", "h.example", true),
+            ("http://H.example/p", "h.example", true),
+            ("http://h.example./p", "h.example", true),
+        ] {
+            let head = parsed(target, host);
+            let (via, route) = if target.contains('/') {
+                (Via::Http, route_absolute(&head))
+            } else {
+                (Via::Connect, route_connect(&head))
+            };
+            let asked = routed(via, &head, &route.unwrap());
+            let recorded = is_recorded.then(|| target.to_owned());
+            assert_eq!(asked.target, recorded, "{target}");
+        }
+    }
+
+    #[test]
+    fn a_host_is_recorded_where_it_is_not_the_destination_as_displayed() {
+        for (host, recorded) in [
+            ("h.example", None),
+            ("h.example:80", None),
+            ("[2001:db8::1]", None),
+            ("H.example", Some("H.example")),
+            ("h.example.:80", Some("h.example.:80")),
+        ] {
+            let head = parsed("/p", host);
+            let asked = routed(Via::Host, &head, &route_origin(&head, None).unwrap());
+            assert_eq!(asked.target.as_deref(), recorded, "{host}");
+        }
+        let head = parsed("/p?q", "h.example");
+        let route = route_origin(&head, None).unwrap();
+        assert_eq!(routed(Via::Http, &head, &route).target, None);
     }
 
     #[test]
