@@ -10,7 +10,7 @@ use crate::record::{Closing, DecisionRecord, Outcome, encode};
 #[derive(Debug)]
 pub struct OpenExchange {
     log: Arc<AuditLog>,
-    decision: Arc<DecisionRecord>,
+    decision: Box<DecisionRecord>,
     is_closed: bool,
 }
 
@@ -18,13 +18,13 @@ impl OpenExchange {
     pub(super) fn new(log: Arc<AuditLog>, decision: DecisionRecord) -> Self {
         Self {
             log,
-            decision: Arc::new(decision),
+            decision: Box::new(decision),
             is_closed: false,
         }
     }
 
     /// The opening record.
-    pub fn decision(&self) -> &Arc<DecisionRecord> {
+    pub fn decision(&self) -> &DecisionRecord {
         &self.decision
     }
 
