@@ -14,10 +14,11 @@ use crate::{
     config::Config,
     drain::Tasks,
     egress::Authorizer,
-    proxy::Proxy,
+    listener::Accepted,
+    proxy::{Proxy, Road},
     record::Notice,
     resolver::{Lookup, Resolver},
-    workers::Workers,
+    workers::{self, Place, Worker, Workers},
 };
 
 /// How often expiries and folded records are looked after.
@@ -89,9 +90,10 @@ impl App {
         load: Load,
         lookup: Arc<dyn Lookup>,
     ) -> Result<Self, BindError> {
-        let capacity = descriptors::fit(config.limits.connections)?;
-        let workers = Workers::start().map_err(BindError::Workers)?;
-        let listeners = Listeners::bind(&config, &workers).await?;
+        let cores = workers::count();
+        let capacity = descriptors::fit(config.limits.connections, cores)?;
+        let workers = Workers::start(cores).map_err(BindError::Workers)?;
+        let listeners = Listeners::bind(&config, workers.all()).await?;
         let addresses: Vec<SocketAddr> =
             listeners.bound.all().map(|(_, address)| address).collect();
 
@@ -183,20 +185,60 @@ impl App {
         if let Err(error) = authorizer.audit().notice(&Notice::Stop) {
             tracing::error!(%error, "the stop cannot be recorded");
         }
+        // Nothing runs on them any more but what nobody waits for.
+        drop(workers);
         tracing::info!("stopped");
     }
 }
 
-/// Accepts on every worker what is listened on there.
+/// Accepts on every worker what is listened on there, and serves it there or where there is more
+/// room.
 fn accept(roads: Vec<Roads>, proxy: &Arc<Proxy>, tasks: &Tasks, workers: &Workers) {
-    for (runtime, roads) in workers.runtimes().zip(roads) {
-        let _inside = runtime.enter();
+    for (own, roads) in workers.all().iter().zip(roads) {
+        let _inside = own.runtime().enter();
         for (road, listener) in roads {
-            let (proxy, spawn_on) = (Arc::clone(proxy), tasks.clone());
-            tasks.spawn(listener.run(tasks.clone(), move |accepted| {
-                spawn_on.spawn(Arc::clone(&proxy).serve(road, accepted));
-            }));
+            let serving = Serving {
+                road,
+                proxy: Arc::clone(proxy),
+                tasks: tasks.clone(),
+                own: Arc::clone(own),
+                all: Arc::clone(workers.all()),
+            };
+            let accepting = listener.run(tasks.clone(), move |accepted| serving.serve(accepted));
+            tasks.spawn(accepting);
         }
+    }
+}
+
+/// What one worker accepts of one road.
+struct Serving {
+    road: Road,
+    proxy: Arc<Proxy>,
+    tasks: Tasks,
+    own: Arc<Worker>,
+    all: Arc<[Arc<Worker>]>,
+}
+
+impl Serving {
+    fn serve(&self, mut accepted: Accepted) {
+        let place = Place::find(&self.own, &self.all);
+        let worker = place.worker();
+        let elsewhere = !Arc::ptr_eq(worker, &self.own);
+        if elsewhere {
+            accepted = match accepted.moved_to(worker) {
+                Ok(moved) => moved,
+                Err(error) => {
+                    tracing::warn!(%error, "an accepted connection is lost");
+                    return;
+                }
+            };
+        }
+        let _inside = elsewhere.then(|| worker.runtime().enter());
+        let served = Arc::clone(&self.proxy).serve(self.road, accepted);
+        self.tasks.spawn(async move {
+            served.await;
+            drop(place);
+        });
     }
 }
 

@@ -6,6 +6,7 @@ pub mod interfaces;
 use std::{
     io,
     net::{IpAddr, SocketAddr},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,15 +14,14 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
-    runtime::Handle,
     time::Instant,
 };
 
 use self::interfaces::Arrival;
-use crate::drain::Tasks;
+use crate::{drain::Tasks, workers::Worker};
 
-/// Connections that the kernel completes while the accept loop is busy; it cuts this to
-/// `net.core.somaxconn`.
+/// Connections that the kernel completes for each listener while its accept loop is busy; it cuts
+/// this to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 
 /// How long accepting rests when descriptors or memory are used up.
@@ -51,6 +51,15 @@ pub struct Accepted {
     pub at: Instant,
 }
 
+impl Accepted {
+    /// The same, its news told to the runtime of `worker` instead of the one that accepted it.
+    pub fn moved_to(self, worker: &Worker) -> io::Result<Self> {
+        let _inside = worker.runtime().enter();
+        let stream = TcpStream::from_std(self.stream.into_std()?)?;
+        Ok(Self { stream, ..self })
+    }
+}
+
 impl Listener {
     /// Binds `address`; a wildcard one serves interfaces with a default route only when
     /// `serves_uplink` is set. `0.0.0.0` and `[::]` can both be bound to one port. To be called
@@ -59,40 +68,48 @@ impl Listener {
         Self::open(address, serves_uplink, false)
     }
 
-    /// Binds `address` once for each of `runtimes`, among which the kernel spreads what comes in
-    /// (`SO_REUSEPORT` of socket(7)). Where it shares no address there is one listener only.
-    pub fn bind_each<'r>(
+    /// Binds `address` for each of `workers`, among which the kernel spreads what comes in
+    /// (`SO_REUSEPORT` of socket(7)), and gives it with the port that the kernel chose for port 0.
+    /// Where the kernel cannot, as gVisor's, the first alone accepts.
+    ///
+    /// An address that another process has is an error. Later on, another one of the same user that
+    /// also asks to share it takes part of what comes in.
+    pub fn bind_each(
         address: SocketAddr,
         serves_uplink: bool,
-        runtimes: impl Iterator<Item = &'r Handle>,
-    ) -> io::Result<Vec<Self>> {
-        let mut listeners: Vec<Self> = Vec::new();
-        for runtime in runtimes {
-            let _inside = runtime.enter();
-            let Some(first) = listeners.first() else {
-                let first = Self::bind(address, serves_uplink)?;
-                // Only now: an address that another process has, if it shares it or not, is an
-                // error.
-                SockRef::from(&first.socket).set_reuse_port(true)?;
-                listeners.push(first);
-                continue;
-            };
-            match Self::open(first.local_addr()?, serves_uplink, true) {
-                Ok(further) => listeners.push(further),
-                Err(error) => {
-                    tracing::warn!(%address, %error, "one thread alone accepts connections");
-                    break;
-                }
-            }
-        }
-        Ok(listeners)
+        workers: &[Arc<Worker>],
+    ) -> io::Result<(SocketAddr, Vec<Self>)> {
+        let Some((first, others)) = workers.split_first() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let at = |worker: &Worker, address, shares| {
+            let _inside = worker.runtime().enter();
+            Self::open(address, serves_uplink, shares)
+        };
+        let first = at(first, address, false)?;
+        let address = first.local_addr()?;
+        let further: io::Result<Vec<Self>> = SockRef::from(&first.socket)
+            .set_reuse_port(true)
+            .and_then(|()| {
+                others
+                    .iter()
+                    .map(|worker| at(worker, address, true))
+                    .collect()
+            });
+        let further = further.unwrap_or_else(|error| {
+            tracing::warn!(%address, %error, "one thread accepts for all");
+            Vec::new()
+        });
+        Ok((address, std::iter::once(first).chain(further).collect()))
     }
 
     fn open(address: SocketAddr, serves_uplink: bool, shares: bool) -> io::Result<Self> {
         let kind = Type::STREAM.nonblocking();
         let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
-        socket.set_reuse_port(shares)?;
+        if shares {
+            socket.set_reuse_port(true)?;
+        }
         if address.is_ipv6() {
             socket.set_only_v6(true)?;
         }

@@ -8,6 +8,9 @@ const PER_CONNECTION: u64 = 2;
 /// Kept under every limit: listeners, the log, the admin socket, and those that are turned away.
 const LEAST_RESERVED: u64 = 128;
 
+/// Descriptors of one worker: its runtime's, and a listener of its own for each of the three roads.
+const PER_WORKER: u64 = 4 + 3;
+
 /// Kept where there is room: besides, for look-ups, for idle connections to origins, for attempts
 /// to connect beyond the first, and for pipes; at most a quarter of what there is.
 const RESERVED: u64 = LEAST_RESERVED + 512 + 1024 + 256 + 256;
@@ -28,22 +31,30 @@ pub struct DescriptorError {
 }
 
 /// Raises the soft limit of open files for `connections`, and gives how many connections fit
-/// beside what is reserved.
-pub fn fit(connections: usize) -> Result<usize, DescriptorError> {
+/// beside what is reserved, and what `workers` take.
+pub fn fit(connections: usize, workers: usize) -> Result<usize, DescriptorError> {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let hard = maximum.unwrap_or(u64::MAX);
+    let of_workers = u64::try_from(workers)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(PER_WORKER);
     let needed = u64::try_from(connections)
         .unwrap_or(u64::MAX)
         .saturating_mul(PER_CONNECTION);
-    let fitting = fitting(connections, hard);
+    let fitting = fitting(connections, hard.saturating_sub(of_workers));
     if hard < needed || fitting == 0 {
         return Err(DescriptorError {
             connections,
-            needed: needed.saturating_add(LEAST_RESERVED),
+            needed: needed
+                .saturating_add(LEAST_RESERVED)
+                .saturating_add(of_workers),
             hard,
         });
     }
-    let wanted = needed.saturating_add(RESERVED).min(hard);
+    let wanted = needed
+        .saturating_add(RESERVED)
+        .saturating_add(of_workers)
+        .min(hard);
     if current.is_some_and(|soft| soft < wanted)
         && let Err(error) = setrlimit(
             Resource::Nofile,
@@ -102,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_cannot_fit_is_an_error_that_says_what_to_do() {
-        let error = fit(usize::MAX / 4).unwrap_err();
+        let error = fit(usize::MAX / 4, 2).unwrap_err();
         assert!(
             error.to_string().contains("lower limits.connections"),
             "{error}"

@@ -1,6 +1,6 @@
 //! Everything that is listened on, bound before anything is served.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use tokio::net::UnixListener;
 
@@ -11,7 +11,7 @@ use crate::{
     dns::DnsServer,
     listener::Listener,
     proxy::Road,
-    workers::Workers,
+    workers::Worker,
 };
 
 /// What one worker listens on.
@@ -33,20 +33,20 @@ impl Listeners {
     ///
     /// # Errors
     /// The first that cannot be bound, or there is none for clients.
-    pub(super) async fn bind(config: &Config, workers: &Workers) -> Result<Self, BindError> {
+    pub(super) async fn bind(config: &Config, workers: &[Arc<Worker>]) -> Result<Self, BindError> {
         let listen = &config.listen;
         let uplink = listen.dangerously_listen_on_uplink;
         let mut bound = Bound::default();
-        let mut roads: Vec<Roads> = workers.runtimes().map(|_| Roads::new()).collect();
+        let mut roads: Vec<Roads> = workers.iter().map(|_| Roads::new()).collect();
         for (name, road, addresses, bound) in [
             ("proxy", Road::Forward, &listen.proxy, &mut bound.proxy),
             ("https", Road::Https, &listen.https, &mut bound.https),
             ("http", Road::Http, &listen.http, &mut bound.http),
         ] {
             for address in addresses {
-                let listeners = Listener::bind_each(*address, uplink, workers.runtimes())
-                    .and_then(|listeners| noted(listeners, bound))
+                let (address, listeners) = Listener::bind_each(*address, uplink, workers)
                     .map_err(|source| cannot_bind(name, *address, source))?;
+                bound.push(address);
                 for (roads, listener) in roads.iter_mut().zip(listeners) {
                     roads.push((road, listener));
                 }
@@ -59,16 +59,17 @@ impl Listeners {
             bound.dns.push(server.local_addr());
             dns.push(server);
         }
-        if bound.all().next().is_none() {
+        if dns.is_empty() && roads.iter().all(Vec::is_empty) {
             return Err(BindError::NothingToServe);
         }
         let mut metrics = None;
         if let Some(address) = listen.metrics {
             // The operator named one address for the counters, which is then served as it is.
-            metrics = Listener::bind(address, true)
-                .and_then(|listener| noted(vec![listener], &mut bound.metrics))
-                .map_err(|source| cannot_bind("metrics", address, source))?
-                .pop();
+            let (address, listener) = Listener::bind(address, true)
+                .and_then(|listener| Ok((listener.local_addr()?, listener)))
+                .map_err(|source| cannot_bind("metrics", address, source))?;
+            bound.metrics.push(address);
+            metrics = Some(listener);
         }
         let socket = match &listen.admin {
             Some(path) => Some((admin::bind(path).await?, path.clone())),
@@ -82,14 +83,6 @@ impl Listeners {
             bound,
         })
     }
-}
-
-/// Notes the one address of `listeners` in `bound`.
-fn noted(listeners: Vec<Listener>, bound: &mut Vec<SocketAddr>) -> io::Result<Vec<Listener>> {
-    for listener in listeners.iter().take(1) {
-        bound.push(listener.local_addr()?);
-    }
-    Ok(listeners)
 }
 
 fn cannot_bind(listener: &'static str, address: SocketAddr, source: io::Error) -> BindError {

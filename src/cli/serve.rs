@@ -27,7 +27,10 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run(args: &ServeArgs, environment: &Environment) -> anyhow::Result<ExitCode> {
     let path = config_file::locate(args.config.as_deref(), environment);
     let config = config_file::load(&path)?;
+    // Client connections have threads of their own. A second one here, so that neither a flood of
+    // DNS queries nor a reload keeps the admin socket waiting.
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(serve(config, path))?;

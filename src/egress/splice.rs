@@ -2,10 +2,12 @@
 //! through a pipe. Pipes are borrowed only while they hold bytes.
 
 use std::{
-    cell::RefCell,
     io,
     os::fd::OwnedFd,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use rustix::pipe::{PipeFlags, SpliceFlags, fcntl_setpipe_size, pipe_with, splice};
@@ -18,14 +20,16 @@ const CAPACITY: usize = 256 * 1024;
 /// The most pipes at once; who gets none copies.
 const MOST: usize = 128;
 
-/// The most unused pipes that one worker thread keeps.
-const KEPT: usize = 8;
+/// The most unused pipes that are kept.
+const KEPT: usize = 16;
 
-/// Pipes that exist.
-static PIPES: AtomicUsize = AtomicUsize::new(0);
+/// The pipes of the process, whichever thread uses them.
+static PIPES: Pipes = Pipes::new();
 
-thread_local! {
-    static UNUSED: RefCell<Vec<Ends>> = const { RefCell::new(Vec::new()) };
+#[derive(Debug)]
+struct Pipes {
+    count: AtomicUsize,
+    unused: Mutex<Vec<Ends>>,
 }
 
 /// Both ends of an empty pipe.
@@ -40,17 +44,13 @@ struct Ends {
 pub(super) struct Pipe {
     ends: Option<Ends>,
     held: usize,
+    of: &'static Pipes,
 }
 
 impl Pipe {
     /// An empty pipe; none where there are too many, or the kernel gives no more.
     pub(super) fn borrow() -> Option<Self> {
-        let unused = UNUSED.with_borrow_mut(Vec::pop);
-        let ends = unused.or_else(Ends::make)?;
-        Some(Self {
-            ends: Some(ends),
-            held: 0,
-        })
+        PIPES.borrow()
     }
 
     /// Takes in what has arrived and gives its length; 0 is the end of the stream. Nothing has
@@ -92,48 +92,58 @@ impl Pipe {
 
 impl Drop for Pipe {
     fn drop(&mut self) {
-        let Some(ends) = self.ends.take() else {
-            return;
-        };
-        if self.held > 0 {
-            return;
-        }
-        // A thread that is ending has no list any more; the pipe is closed then.
-        let kept = UNUSED.try_with(|unused| {
-            let mut unused = unused.borrow_mut();
-            if unused.len() < KEPT {
-                unused.push(ends);
-            }
-        });
-        if kept.is_err() {
-            tracing::trace!("pipe closed by an ending thread");
+        if let Some(ends) = self.ends.take() {
+            self.of.take_back(ends, self.held == 0);
         }
     }
 }
 
-impl Ends {
-    fn make() -> Option<Self> {
-        if PIPES.fetch_add(1, Ordering::Relaxed) >= MOST {
-            PIPES.fetch_sub(1, Ordering::Relaxed);
-            return None;
+impl Pipes {
+    const fn new() -> Self {
+        Self {
+            count: AtomicUsize::new(0),
+            unused: Mutex::new(Vec::new()),
         }
-        let made = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC);
-        let Ok((read, write)) = made else {
-            PIPES.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn borrow(&'static self) -> Option<Pipe> {
+        // Taken on its own: making one is no business of those who wait for the list.
+        let unused = self.unused().pop();
+        Some(Pipe {
+            ends: Some(unused.or_else(|| self.make())?),
+            held: 0,
+            of: self,
+        })
+    }
+
+    fn make(&self) -> Option<Ends> {
+        let made = (self.count.fetch_add(1, Ordering::Relaxed) < MOST)
+            .then(|| pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC).ok())
+            .flatten();
+        let Some((read, write)) = made else {
+            self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         };
-        let ends = Self { read, write };
         // A smaller pipe works too.
-        if let Err(error) = fcntl_setpipe_size(&ends.write, CAPACITY) {
+        if let Err(error) = fcntl_setpipe_size(&write, CAPACITY) {
             tracing::trace!(%error, "pipe stays at the kernel's size");
         }
-        Some(ends)
+        Some(Ends { read, write })
     }
-}
 
-impl Drop for Ends {
-    fn drop(&mut self) {
-        PIPES.fetch_sub(1, Ordering::Relaxed);
+    fn take_back(&self, ends: Ends, is_empty: bool) {
+        let mut unused = self.unused();
+        if is_empty && unused.len() < KEPT {
+            unused.push(ends);
+            return;
+        }
+        drop(unused);
+        drop(ends);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn unused(&self) -> MutexGuard<'_, Vec<Ends>> {
+        self.unused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,10 +167,11 @@ mod tests {
 
     #[tokio::test]
     async fn bytes_arrive_whole_and_the_pipe_is_kept_when_it_is_empty() {
+        static PIPES: Pipes = Pipes::new();
         let ((mut near, from), (to, mut far)) = (pair().await, pair().await);
         near.write_all(b"through").await.unwrap();
         from.readable().await.unwrap();
-        let mut pipe = Pipe::borrow().unwrap();
+        let mut pipe = PIPES.borrow().unwrap();
         assert_eq!(pipe.fill(&from).unwrap(), 7);
         pipe.drain(&to, || {}).await.unwrap();
         let mut got = [0; 7];
@@ -169,21 +180,41 @@ mod tests {
         let nothing = pipe.fill(&from).unwrap_err();
         assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);
         drop(pipe);
-        assert_eq!(UNUSED.with_borrow(Vec::len), 1);
+        assert_eq!(PIPES.unused().len(), 1);
         drop(near);
         from.readable().await.unwrap();
-        assert_eq!(Pipe::borrow().unwrap().fill(&from).unwrap(), 0);
+        assert_eq!(PIPES.borrow().unwrap().fill(&from).unwrap(), 0);
+        assert_eq!(
+            (PIPES.unused().len(), PIPES.count.load(Ordering::Relaxed)),
+            (1, 1)
+        );
     }
 
     #[tokio::test]
     async fn a_pipe_that_holds_bytes_goes_to_nobody_else() {
+        static PIPES: Pipes = Pipes::new();
         let (mut near, from) = pair().await;
         near.write_all(b"secret").await.unwrap();
         from.readable().await.unwrap();
-        let mut pipe = Pipe::borrow().unwrap();
+        let mut pipe = PIPES.borrow().unwrap();
         assert_eq!(pipe.fill(&from).unwrap(), 6);
-        let kept = UNUSED.with_borrow(Vec::len);
         drop(pipe);
-        assert_eq!(UNUSED.with_borrow(Vec::len), kept);
+        assert_eq!(
+            (PIPES.unused().len(), PIPES.count.load(Ordering::Relaxed)),
+            (0, 0)
+        );
+    }
+
+    #[test]
+    fn there_are_so_many_pipes_at_once_and_few_are_kept() {
+        static PIPES: Pipes = Pipes::new();
+        let all: Vec<Pipe> = std::iter::from_fn(|| PIPES.borrow()).collect();
+        assert_eq!(all.len(), MOST);
+        drop(all);
+        assert_eq!(
+            (PIPES.unused().len(), PIPES.count.load(Ordering::Relaxed)),
+            (KEPT, KEPT)
+        );
+        assert!(PIPES.borrow().is_some());
     }
 }

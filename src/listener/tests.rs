@@ -6,6 +6,7 @@ use tokio::{
 };
 
 use super::*;
+use crate::workers::Workers;
 
 /// Runs a listener and gives what it accepts.
 fn running(listener: Listener, tasks: &Tasks) -> mpsc::UnboundedReceiver<Accepted> {
@@ -60,16 +61,14 @@ async fn both_wildcards_can_be_bound_to_one_port() {
 }
 
 #[tokio::test]
-async fn each_runtime_accepts_its_part_and_nobody_else_shares_the_address() {
+async fn each_worker_accepts_its_part_and_nobody_else_binds_the_address() {
     let tasks = Tasks::new();
-    let runtime = Handle::current();
-    let runtimes = [&runtime; 3];
-    let listeners = Listener::bind_each(loopback(0), false, runtimes.into_iter()).unwrap();
-    let address = listeners[0].local_addr().unwrap();
+    let workers = [(); 3].map(|()| Arc::new(Worker::here()));
+    let (address, listeners) = Listener::bind_each(loopback(0), false, &workers).unwrap();
     assert_eq!(listeners.len(), 3);
     for taken in [
         Listener::bind(address, false).map(|_| 1),
-        Listener::bind_each(address, false, runtimes.into_iter()).map(|all| all.len()),
+        Listener::bind_each(address, false, &workers).map(|(_, all)| all.len()),
     ] {
         assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
@@ -94,6 +93,26 @@ async fn each_runtime_accepts_its_part_and_nobody_else_shares_the_address() {
         parts[at] += 1;
     }
     assert!(parts.iter().all(|part| *part > 0), "{parts:?}");
+}
+
+#[tokio::test]
+async fn a_connection_can_be_served_by_another_worker() {
+    let tasks = Tasks::new();
+    let listener = Listener::bind(loopback(0), false).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut received = running(listener, &tasks);
+    let mut client = dial(address).await.unwrap();
+    let accepted = received.recv().await.unwrap();
+    let workers = Workers::start(1).unwrap();
+    let worker = &workers.all()[0];
+    let mut accepted = accepted.moved_to(worker).unwrap();
+    assert_eq!(accepted.peer, client.local_addr().unwrap());
+    drop(worker.runtime().spawn(async move {
+        let byte = accepted.stream.read_u8().await.unwrap();
+        accepted.stream.write_u8(byte + 1).await.unwrap();
+    }));
+    client.write_u8(7).await.unwrap();
+    assert_eq!(client.read_u8().await.unwrap(), 8);
 }
 
 #[tokio::test]

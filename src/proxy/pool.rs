@@ -65,7 +65,7 @@ struct Way {
 struct Kept {
     stream: TcpStream,
     since: Instant,
-    /// Whose runtime is told what arrives.
+    /// The thread whose runtime is told what arrives: each that serves has one of its own.
     worker: ThreadId,
 }
 
@@ -92,10 +92,12 @@ impl Pool {
         let worker = thread::current().id();
         loop {
             let kept = self.take_last(key, can_be_repeated, worker)?;
-            if kept.since.elapsed() < KEPT && is_quiet(&kept.stream) {
-                return moved(kept, worker)
-                    .inspect_err(|error| tracing::debug!(%error, "an idle connection is lost"))
-                    .ok();
+            if kept.since.elapsed() >= KEPT || !is_quiet(&kept.stream) {
+                continue;
+            }
+            match moved(kept, worker) {
+                Ok(stream) => return Some(stream),
+                Err(error) => tracing::debug!(%error, "an idle connection is lost"),
             }
         }
     }

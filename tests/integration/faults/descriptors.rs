@@ -23,9 +23,14 @@ use crate::support::{
     world::{POLICY, World},
 };
 
-/// Files that the proxy may open, and the client connections for which that leaves room.
-const MOST: u64 = 256;
+/// The client connections for which `most` leaves room.
 const ROOM: usize = 64;
+
+/// Files that the proxy may open: 128 beside those connections, and 7 for each core.
+fn most() -> u64 {
+    let cores = std::thread::available_parallelism().unwrap().get();
+    u64::try_from(2 * ROOM + 128 + 7 * cores).unwrap()
+}
 
 /// The fixture in such a process.
 fn world(limits: &str) -> World {
@@ -36,7 +41,7 @@ fn world(limits: &str) -> World {
         fs::write(folder.path().join("eclusa.toml"), config).unwrap();
         let mut limited = Command::new("prlimit");
         limited
-            .arg(format!("--nofile={MOST}:{MOST}"))
+            .arg(format!("--nofile={0}:{0}", most()))
             .arg(env!("CARGO_BIN_EXE_eclusa"));
         TestProxy::launched(limited, folder)
     })
@@ -77,7 +82,10 @@ fn a_process_that_may_open_few_files_refuses_what_does_not_fit_and_recovers() {
     assert!(reloaded.status.success(), "{reloaded:?}");
     assert_eq!(health(&world.proxy)["status"], "ok");
     let metrics = Metrics::of(&world.proxy);
-    assert_eq!(metrics.value("eclusa_connections_open"), 64);
+    assert_eq!(
+        metrics.value("eclusa_connections_open"),
+        u64::try_from(ROOM).unwrap()
+    );
     for stream in &mut open {
         send(stream, b"still there\n");
         assert_eq!(read_until(stream, b"\n"), b"still there\n");
@@ -116,32 +124,44 @@ fn one_client_cannot_use_up_the_descriptors_of_another() {
     assert_sound(&world.proxy, before);
 }
 
+/// The descriptors of the running proxy.
+fn taken(proxy: &TestProxy) -> BTreeSet<u64> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str().unwrap().parse().unwrap();
+    fs::read_dir(format!("/proc/{}/fd", proxy.pid()))
+        .unwrap()
+        .map(|entry| number(entry.unwrap()))
+        .collect()
+}
+
 /// Leaves the running proxy so many free descriptors, if it opens and closes none meanwhile.
 fn leave_free(proxy: &TestProxy, count: usize) {
-    let entries = fs::read_dir(format!("/proc/{}/fd", proxy.pid())).unwrap();
-    let taken: BTreeSet<u64> = entries
-        .map(|entry| {
-            entry
-                .unwrap()
-                .file_name()
-                .to_str()
-                .unwrap()
-                .parse()
-                .unwrap()
-        })
-        .collect();
+    let taken = taken(proxy);
     // The kernel gives the lowest number that is free, and none from the limit on.
-    let first_forbidden = (0..MOST)
+    let first_forbidden = (0..most())
         .filter(|number| !taken.contains(number))
         .nth(count);
     limit(proxy, first_forbidden.unwrap());
+}
+
+/// Connections of clients that say nothing, so many that no number below `highest` is free.
+fn fill_gaps(proxy: &TestProxy, highest: u64) -> Vec<TcpStream> {
+    let mut silent = Vec::new();
+    eventually("no free descriptor below the tunnel's", || {
+        let taken = taken(proxy);
+        let is_full = (0..highest).all(|number| taken.contains(&number));
+        if !is_full {
+            silent.push(dial(proxy.listener("proxy")));
+        }
+        is_full.then_some(())
+    });
+    silent
 }
 
 fn limit(proxy: &TestProxy, files: u64) {
     let pid = Pid::from_raw(i32::try_from(proxy.pid()).unwrap());
     let limit = Rlimit {
         current: Some(files),
-        maximum: Some(MOST),
+        maximum: Some(most()),
     };
     prlimit(pid, Resource::Nofile, limit).unwrap();
 }
@@ -151,7 +171,10 @@ fn without_a_descriptor_nothing_is_lost_and_whoever_waits_is_served_later() {
     let world = world("");
     assert_serves(&world);
     let before = Footprint::of(&world.proxy);
+    let others = taken(&world.proxy);
     let mut tunnel = world.tunnel_from("127.0.0.1", "opaque.example");
+    let tunnels = taken(&world.proxy);
+    let highest = tunnels.difference(&others).last().copied().unwrap_or(0);
     // One for a client, and none for its way on: its name is known already.
     let answer = eventually("the lack of a descriptor", || {
         leave_free(&world.proxy, 1);
@@ -165,6 +188,9 @@ fn without_a_descriptor_nothing_is_lost_and_whoever_waits_is_served_later() {
     assert_eq!(status(&answer), Some(503));
     assert_eq!(problem(&answer)["reason"], "over_capacity");
 
+    // Those of the tunnel are below the limit then.
+    limit(&world.proxy, most());
+    let silent = fill_gaps(&world.proxy, highest);
     leave_free(&world.proxy, 0);
     let mut waiting = dial(world.proxy.listener("proxy"));
     send(&mut waiting, connect_head("denied.example").as_bytes());
@@ -183,7 +209,8 @@ fn without_a_descriptor_nothing_is_lost_and_whoever_waits_is_served_later() {
     drop(tunnel);
     let answer = read_to_close(&mut waiting);
     assert_eq!(status(&answer), Some(403));
-    limit(&world.proxy, MOST);
+    drop(silent);
+    limit(&world.proxy, most());
     assert_serves(&world);
     assert_sound(&world.proxy, before);
 }

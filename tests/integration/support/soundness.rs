@@ -26,7 +26,7 @@ pub struct Footprint {
 const DESCRIPTORS_AT_REST: usize = 4;
 
 /// Empty pipes that the relay keeps for bulk.
-const PIPES_KEPT: usize = 8;
+const PIPES_KEPT: usize = 16;
 
 /// What an allocator keeps, and the tables whose bound is far below it.
 const KIBIBYTES_KEPT: u64 = 24 * 1024;
@@ -54,12 +54,11 @@ impl Footprint {
 
     /// Waits until the proxy holds no more than this, but for what it may keep.
     pub fn await_return(self, proxy: &TestProxy) {
-        let workers = std::thread::available_parallelism().unwrap().get();
         let what = format!("the proxy to be back at {self:?}");
         eventually(&what, || {
             let now = Self::of(proxy);
             let is_back = now.descriptors <= self.descriptors + DESCRIPTORS_AT_REST
-                && now.pipes <= self.pipes + 2 * PIPES_KEPT * workers
+                && now.pipes <= self.pipes + 2 * PIPES_KEPT
                 && now.kibibytes <= self.kibibytes + KIBIBYTES_KEPT;
             is_back.then_some(())
         });
