@@ -86,7 +86,7 @@ impl AddressGuard {
             // Security: unwrapped before anything is compared, so that a v4-mapped spelling
             // escapes no range, and dialled unwrapped, so that what was judged is what is tried.
             let socket = SocketAddr::new(address.to_canonical(), destination.port);
-            // An answer is a few addresses, and at most some hundreds.
+            // The resolver takes few enough addresses that a list is quicker than a set.
             if !vetted.contains(&socket) {
                 self.judge(surroundings, socket, exceptions)?;
                 vetted.push(socket);

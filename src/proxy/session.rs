@@ -104,16 +104,19 @@ impl Session {
             return Some(());
         }
         let stopping = self.proxy.tasks.stopping();
-        if stopping.is_cancelled() || Instant::now() >= deadline {
+        let is_late = || stopping.is_cancelled() || Instant::now() >= deadline;
+        if is_late() {
             return None;
         }
         // What is there already is taken without a clock being set.
-        tokio::select! {
+        let count = tokio::select! {
             biased;
-            count = self.client.fill() => count.ok().filter(|count| *count > 0).map(drop),
-            () = stopping.cancelled() => None,
-            () = sleep_until(deadline) => None,
-        }
+            count = self.client.fill() => count.ok()?,
+            () = stopping.cancelled() => return None,
+            () = sleep_until(deadline) => return None,
+        };
+        // Asked again: what came in the same turn as the end came too late.
+        (count > 0 && !is_late()).then_some(())
     }
 
     fn begins_like_http(&self) -> bool {

@@ -53,13 +53,14 @@ fn kept(text: &str) -> String {
 
 /// On the transparent road Host says where to; everywhere else the request target does.
 fn raw_target(via: Via, head: &RequestHead) -> Cow<'_, str> {
-    let host = head.fields.all("host").next();
-    match host
-        .filter(|_| via == Via::Host)
-        .map(String::from_utf8_lossy)
-    {
+    let host = if via == Via::Host {
+        head.fields.all("host").next()
+    } else {
+        None
+    };
+    match host.map(String::from_utf8_lossy) {
         Some(Cow::Borrowed(host)) => without_secrets(host),
-        Some(Cow::Owned(host)) => without_secrets(&host).into_owned().into(),
+        Some(Cow::Owned(host)) => Cow::Owned(without_secrets(&host).into_owned()),
         None => without_secrets(&head.target),
     }
 }
@@ -118,7 +119,8 @@ fn without_secrets(raw: &str) -> Cow<'_, str> {
         is_plain(before.split('/').next().unwrap_or_default())
     };
     if path_begins || !rest.contains('@') {
-        return raw.strip_suffix(query).unwrap_or(raw).into();
+        // Security: were it not at the end, nothing would be kept.
+        return raw.strip_suffix(query).unwrap_or_default().into();
     }
     match before.rsplit_once('@') {
         Some((_, after)) if !query.contains('@') => format!("{scheme}***@{after}").into(),

@@ -19,6 +19,7 @@ const MAX_ITEMS: usize = 128;
 pub(super) struct Object(Vec<u8>);
 
 /// Where one value is written, once.
+#[must_use]
 pub(super) struct Value<'o>(&'o mut Vec<u8>);
 
 impl Object {

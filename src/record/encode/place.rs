@@ -3,7 +3,7 @@
 
 use jiff::{Timestamp, tz::Offset};
 
-use crate::record::{Digest, Link};
+use crate::record::{Digest, Link, SCHEMA};
 
 /// What holds the place of the time until `stamp`.
 const NO_TIME: &[u8] = b"0000-00-00T00:00:00.000Z";
@@ -11,6 +11,9 @@ const NO_TIME: &[u8] = b"0000-00-00T00:00:00.000Z";
 const BEFORE_TIME: &[u8] = br#"{"schema":1,"ts":""#;
 const BEFORE_LINK: &[u8] = br#"","prev":""#;
 const AFTER_LINK: &[u8] = b"\"";
+
+/// The version is written as a literal, whose width the places count on.
+const _: () = assert!(SCHEMA == 1, "BEFORE_TIME says which version");
 
 const TIME_AT: usize = BEFORE_TIME.len();
 const LINK_AT: usize = TIME_AT + NO_TIME.len() + BEFORE_LINK.len();
