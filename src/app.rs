@@ -222,10 +222,10 @@ struct Serving {
 impl Serving {
     fn serve(&self, mut accepted: Accepted) {
         let place = Place::find(&self.own, &self.all);
-        let worker = place.worker();
-        let elsewhere = !Arc::ptr_eq(worker, &self.own);
+        let worker = Arc::clone(place.worker());
+        let elsewhere = !Arc::ptr_eq(&worker, &self.own);
         if elsewhere {
-            accepted = match accepted.moved_to(worker) {
+            accepted = match accepted.moved_to(&worker) {
                 Ok(moved) => moved,
                 Err(error) => {
                     tracing::warn!(%error, "an accepted connection is lost");
@@ -234,11 +234,9 @@ impl Serving {
             };
         }
         let _inside = elsewhere.then(|| worker.runtime().enter());
-        let served = Arc::clone(&self.proxy).serve(self.road, accepted);
-        self.tasks.spawn(async move {
-            served.await;
-            drop(place);
-        });
+        // Spawned as it is: within another future it would take its room twice.
+        let proxy = Arc::clone(&self.proxy);
+        self.tasks.spawn(proxy.serve(self.road, accepted, place));
     }
 }
 

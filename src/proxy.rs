@@ -86,12 +86,13 @@ impl Proxy {
         proxy
     }
 
-    /// Serves one connection to its end. What comes before a tunnel is boxed, so that one that
-    /// merely relays does not carry the room that its opening needed.
-    pub fn serve(
+    /// Serves one connection to its end, and drops `place` then. What comes before a tunnel is
+    /// boxed, so that one that merely relays does not carry the room that its opening needed.
+    pub fn serve<P: Send>(
         self: Arc<Self>,
         road: Road,
         accepted: Accepted,
+        place: P,
     ) -> impl Future<Output = ()> + Send {
         let opening = Box::pin(self.open(road, accepted));
         async move {
@@ -99,6 +100,7 @@ impl Proxy {
             if let Some(tunnel) = tunnel {
                 relay(tunnel).await;
             }
+            drop(place);
         }
     }
 
@@ -216,15 +218,16 @@ mod simulation;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workers::Place;
 
-    fn size<A, B, C, F>(_: fn(A, B, C) -> F) -> usize {
+    fn size<A, B, C, D, F>(_: fn(A, B, C, D) -> F) -> usize {
         size_of::<F>()
     }
 
     /// What every open tunnel costs; a stage that is not boxed shows here.
     #[test]
     fn the_task_of_a_connection_is_small() {
-        let bytes = size(Proxy::serve);
+        let bytes = size(Proxy::serve::<Place>);
         assert!(bytes <= 1024, "{bytes} bytes");
     }
 }

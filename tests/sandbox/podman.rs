@@ -117,7 +117,9 @@ impl Podman {
 fn command(folder: &TempDir) -> Command {
     let path = |name: &str| folder.path().join(name);
     let mut podman = Command::new("podman");
+    // What watches a container notes that its memory ran out, as a file where it was started.
     podman
+        .current_dir(folder.path())
         .arg("--root")
         .arg(path("root"))
         .arg("--runroot")

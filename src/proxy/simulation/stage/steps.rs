@@ -72,7 +72,7 @@ impl Stage<'_> {
         let mut client = Client::new(id, kind, stream);
         client.speak(self.world, &mut self.chance);
         self.clients.push(client);
-        let serving = Arc::clone(&self.proxy).serve(Road::Forward, accepted);
+        let serving = Arc::clone(&self.proxy).serve(Road::Forward, accepted, ());
         let polls = if self.chance.one_in(6) {
             self.chance.below(30)
         } else {
