@@ -89,7 +89,7 @@ impl<'a> Play<'a> {
         let authorizer = Arc::new(authorizer);
         let proxy = Proxy::new(Arc::clone(&authorizer), tasks.clone());
         let (client, accepted) = world.client();
-        tasks.spawn(Arc::clone(&proxy).serve(script.road, accepted));
+        tasks.spawn(Arc::clone(&proxy).serve(script.road, accepted, ()));
         Self {
             world,
             tasks,
