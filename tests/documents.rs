@@ -262,6 +262,7 @@ fn what_the_documents_link_and_the_map_names_exists() {
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "docs/README.md",
+        "docs/benchmarks.md",
         "docs/dependencies.md",
         "docs/log.md",
         "docs/operators.md",
