@@ -3,22 +3,22 @@
 
 pub mod descriptors;
 
+mod accepting;
 mod listeners;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use self::listeners::{Listeners, Roads};
+use self::listeners::Listeners;
 use crate::{
     admin::{Admin, Bound, Health, Reloader, SocketError, reload::Load},
     audit::{AuditError, AuditLog},
     config::Config,
     drain::Tasks,
     egress::Authorizer,
-    listener::Accepted,
-    proxy::{Proxy, Road},
+    proxy::Proxy,
     record::Notice,
     resolver::{Lookup, Resolver},
-    workers::{self, Place, Worker, Workers},
+    workers::{self, Workers},
 };
 
 /// How often expiries and folded records are looked after.
@@ -148,7 +148,7 @@ impl App {
             workers,
         } = self;
         let authorizer = Arc::clone(&admin.authorizer);
-        accept(listeners.roads, &proxy, &tasks, &workers);
+        accepting::accept(listeners.roads, &proxy, &tasks, &workers);
         for server in listeners.dns {
             tasks.spawn(server.run(Arc::clone(&authorizer), tasks.clone()));
         }
@@ -188,55 +188,6 @@ impl App {
         // Nothing runs on them any more but what nobody waits for.
         drop(workers);
         tracing::info!("stopped");
-    }
-}
-
-/// Accepts on every worker what is listened on there, and serves it there or where there is more
-/// room.
-fn accept(roads: Vec<Roads>, proxy: &Arc<Proxy>, tasks: &Tasks, workers: &Workers) {
-    for (own, roads) in workers.all().iter().zip(roads) {
-        let _inside = own.runtime().enter();
-        for (road, listener) in roads {
-            let serving = Serving {
-                road,
-                proxy: Arc::clone(proxy),
-                tasks: tasks.clone(),
-                own: Arc::clone(own),
-                all: Arc::clone(workers.all()),
-            };
-            let accepting = listener.run(tasks.clone(), move |accepted| serving.serve(accepted));
-            tasks.spawn(accepting);
-        }
-    }
-}
-
-/// What one worker accepts of one road.
-struct Serving {
-    road: Road,
-    proxy: Arc<Proxy>,
-    tasks: Tasks,
-    own: Arc<Worker>,
-    all: Arc<[Arc<Worker>]>,
-}
-
-impl Serving {
-    fn serve(&self, mut accepted: Accepted) {
-        let place = Place::find(&self.own, &self.all);
-        let worker = Arc::clone(place.worker());
-        let elsewhere = !Arc::ptr_eq(&worker, &self.own);
-        if elsewhere {
-            accepted = match accepted.moved_to(&worker) {
-                Ok(moved) => moved,
-                Err(error) => {
-                    tracing::warn!(%error, "an accepted connection is lost");
-                    return;
-                }
-            };
-        }
-        let _inside = elsewhere.then(|| worker.runtime().enter());
-        // Spawned as it is: within another future it would take its room twice.
-        let proxy = Arc::clone(&self.proxy);
-        self.tasks.spawn(proxy.serve(self.road, accepted, place));
     }
 }
 

@@ -18,7 +18,10 @@ use tokio::{
 };
 
 use self::interfaces::Arrival;
-use crate::{drain::Tasks, workers::Worker};
+use crate::{
+    drain::Tasks,
+    workers::{self, Worker},
+};
 
 /// Connections that the kernel completes for each listener while its accept loop is busy; it cuts
 /// this to `net.core.somaxconn`.
@@ -55,7 +58,7 @@ impl Accepted {
     /// The same, its news told to the runtime of `worker` instead of the one that accepted it.
     pub fn moved_to(self, worker: &Worker) -> io::Result<Self> {
         let _inside = worker.runtime().enter();
-        let stream = TcpStream::from_std(self.stream.into_std()?)?;
+        let stream = workers::adopted(self.stream)?;
         Ok(Self { stream, ..self })
     }
 }

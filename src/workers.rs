@@ -13,6 +13,7 @@ use std::{
 };
 
 use tokio::{
+    net::TcpStream,
     runtime::{Builder, Handle},
     sync::oneshot,
 };
@@ -45,6 +46,11 @@ struct Thread {
 /// How many workers this process has: one for each core that it may use.
 pub fn count() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// The connection, its news told to the runtime that this is called in.
+pub fn adopted(stream: TcpStream) -> io::Result<TcpStream> {
+    TcpStream::from_std(stream.into_std()?)
 }
 
 impl Workers {
@@ -164,7 +170,7 @@ fn run(made: &mpsc::Sender<io::Result<Handle>>, ended: oneshot::Receiver<()>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     use super::*;
@@ -213,21 +219,21 @@ mod tests {
         assert_eq!(counts(), [0, 0, 0]);
     }
 
-    #[test]
-    fn a_thread_that_cannot_be_started_is_an_error() {
+    /// Runs an ignored test in a process of its own, whose limits and descriptors are not those of
+    /// the tests beside it.
+    pub(crate) fn assert_passes_alone(test: &str) {
         let child = std::process::Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--exact",
-                "workers::tests::in_a_process_without_room",
-                "--ignored",
-            ])
+            .args(["--exact", test, "--ignored", "--nocapture"])
             .output()
             .unwrap();
-        let output = String::from_utf8_lossy(&child.stdout);
-        assert!(
-            child.status.success() && output.contains("1 passed"),
-            "{output}"
-        );
+        let told = String::from_utf8_lossy(&child.stdout);
+        let has_run = child.status.success() && told.contains("1 passed");
+        assert!(has_run, "{told}{}", String::from_utf8_lossy(&child.stderr));
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_started_is_an_error() {
+        assert_passes_alone("workers::tests::in_a_process_without_room");
     }
 
     /// No room for the stack of a thread.

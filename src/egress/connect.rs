@@ -150,13 +150,6 @@ where
     F: Fn(SocketAddr) -> A,
     A: Future<Output = io::Result<T>> + Send,
 {
-    // Mostly there is nothing to race.
-    if let [only] = addresses {
-        return match time::timeout(limit, dial(*only)).await {
-            Ok(dialled) => dialled.map_err(RaceError::Failed),
-            Err(_) => Err(RaceError::Timeout),
-        };
-    }
     let deadline = Instant::now() + limit;
     let mut waiting = interleave(addresses);
     waiting.truncate(MOST_TRIED);

@@ -6,7 +6,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::workers::Workers;
+use crate::workers::{Workers, tests::assert_passes_alone};
 
 /// Runs a listener and gives what it accepts.
 fn running(listener: Listener, tasks: &Tasks) -> mpsc::UnboundedReceiver<Accepted> {
@@ -212,20 +212,8 @@ async fn a_burst_of_failures_is_logged_once() {
 
 #[test]
 fn running_out_of_descriptors_is_survived() {
-    // In a process of its own: the other tests need descriptors too.
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "listener::tests::in_a_process_without_descriptors",
-            "--ignored",
-        ])
-        .output()
-        .unwrap();
-    let output = String::from_utf8_lossy(&child.stdout);
-    assert!(
-        child.status.success() && output.contains("1 passed"),
-        "{output}"
-    );
+    // The other tests need descriptors too.
+    assert_passes_alone("listener::tests::in_a_process_without_descriptors");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    io::{self, ErrorKind},
+    io::ErrorKind,
     mem::MaybeUninit,
     net::SocketAddr,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,6 +16,7 @@ use tokio::{net::TcpStream, time::Instant};
 use crate::{
     destination::Destination,
     egress::{ClientKey, Permit},
+    workers,
 };
 
 /// The most idle connections for one key, for one client, and in all. Between two requests of a
@@ -95,7 +96,10 @@ impl Pool {
             if kept.since.elapsed() >= KEPT || !is_quiet(&kept.stream) {
                 continue;
             }
-            match moved(kept, worker) {
+            if kept.worker == worker {
+                return Some(kept.stream);
+            }
+            match workers::adopted(kept.stream) {
                 Ok(stream) => return Some(stream),
                 Err(error) => tracing::debug!(%error, "an idle connection is lost"),
             }
@@ -199,14 +203,6 @@ impl Idle {
         let ways = self.clients.values().flat_map(HashMap::values);
         self.count = ways.map(Vec::len).sum();
     }
-}
-
-/// The connection, with its news told to the runtime of `worker`, which calls this.
-fn moved(kept: Kept, worker: ThreadId) -> io::Result<TcpStream> {
-    if kept.worker == worker {
-        return Ok(kept.stream);
-    }
-    TcpStream::from_std(kept.stream.into_std()?)
 }
 
 /// Whether the origin neither closed nor sent anything. The kernel is asked: the runtime may not

@@ -16,10 +16,10 @@ mod task;
 mod wire;
 mod world;
 
-use std::{collections::BTreeMap, ops::Range, process::Command};
+use std::{collections::BTreeMap, ops::Range};
 
 use self::{chance::Chance, stage::Stage, world::World};
-use crate::{policy::Reason, record::Outcome};
+use crate::{policy::Reason, record::Outcome, workers::tests::assert_passes_alone};
 
 /// The seeds of the test.
 const SEEDS: Range<u64> = 0..100;
@@ -29,18 +29,7 @@ const STEPS: usize = 500;
 
 #[test]
 fn a_simulation_of_faults_keeps_its_invariants() {
-    let mut alone = Command::new(std::env::current_exe().unwrap());
-    alone.args([
-        "--exact",
-        "proxy::simulation::seeds",
-        "--ignored",
-        "--nocapture",
-    ]);
-    let output = alone.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    let told = String::from_utf8_lossy(&output.stdout);
-    let has_run = output.status.success() && told.contains("1 passed");
-    assert!(has_run, "{told}{text}");
+    assert_passes_alone("proxy::simulation::seeds");
 }
 
 #[test]
