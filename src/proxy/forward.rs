@@ -288,11 +288,13 @@ async fn finish(
                 permit,
             })));
         }
-        Then::KeepAlive | Then::Close => permit.finish(Outcome::Done),
+        Then::KeepAlive | Then::Close => {}
     }
+    // Before its record says that it ended: who waits for that finds the connection.
     if finished.upstream_is_reusable {
         session.proxy.pool.keep(key, upstream.stream);
     }
+    permit.finish(Outcome::Done);
     if finished.client == Then::KeepAlive {
         return Some(Next::Request(session));
     }
